@@ -1,0 +1,283 @@
+"""The plugin contract: eleven interfaces, each at once a pluggy hook specification and a typing Protocol.
+
+A plugin is a class, an instance or a module whose functions are marked with :data:`hookimpl`. It *is* a
+``DeletableVolumePlugin`` when it implements every required hook of it, and so on: interfaces are found when the
+plugin loads, never declared. An implementation may take fewer arguments than the hook names.
+
+Each class declares its own hooks once; pluggy refuses a hook that it is told twice, so the host registers the names
+in ``vars()`` of each class and no inherited ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+import pluggy
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from volumehost.api.objects import Pod
+    from volumehost.host_services import RecycleEventRecorder
+    from volumehost.spec import Spec
+    from volumehost.volume_host import VolumeHost
+    from volumehost.volumes import (
+        Attacher,
+        BlockVolumeMapper,
+        BlockVolumeUnmapper,
+        Deleter,
+        Detacher,
+        DeviceMounter,
+        DeviceUnmounter,
+        Mounter,
+        NodeResizeOptions,
+        Provisioner,
+        ReconstructedVolume,
+        Unmounter,
+        VolumeOptions,
+    )
+
+PROJECT_NAME = "volumehost"
+
+#: Marks a function of a plugin as an implementation of the hook of that name.
+hookimpl = pluggy.HookimplMarker(PROJECT_NAME)
+#: Marks a method of an interface class as a hook. One plugin answers, so the first result is the result.
+hookspec = pluggy.HookspecMarker(PROJECT_NAME)
+
+#: Hooks of :class:`VolumePlugin` that a plugin may leave out, with the answer that then stands.
+OPTIONAL_HOOKS: dict[str, Any] = {
+    "init": None,
+    "requires_remount": False,
+    "supports_mount_option": False,
+    "supports_selinux_context_mount": False,
+    "get_volume_sources": None,
+}
+
+
+class VolumePlugin(Protocol):
+    """A kind of volume that pods can use on a node (PLUG-01 to -10). Every plugin is one."""
+
+    @hookspec(firstresult=True)
+    def init(self, host: VolumeHost) -> None:
+        """Make the plugin ready; called once, before any other hook but ``get_plugin_name``.
+
+        Optional. An exception excludes the plugin and nobody else (MGR-INIT-07). It has a deadline: a plugin that
+        waits for something must do so later, in the hook that needs it.
+
+        :param host: what the plugin may ask of the process that runs it, for as long as it is loaded.
+        """
+
+    @hookspec(firstresult=True)
+    def get_plugin_name(self) -> str:
+        """The plugin's name, such as ``example.com/nfs``: constant, with exactly one slash.
+
+        ``kubernetes.io/`` is reserved for the distributions that the host's trust policy lists.
+        """
+
+    @hookspec(firstresult=True)
+    def get_volume_name(self, spec: Spec) -> str:
+        """The identity of the backing storage within this plugin: a device, a path, a handle (PLUG-03).
+
+        Computable from the spec alone, the same on every node and after a restart, and enough for ``detach`` to
+        work from. Raises SpecError when the spec is not for this plugin.
+        """
+
+    @hookspec(firstresult=True)
+    def can_support(self, spec: Spec) -> bool:
+        """Whether this plugin is the one for the spec.
+
+        Without side effects, quick, and able to take a spec with neither volume nor persistent volume (PLUG-04).
+        A plugin that raises, hangs or returns anything but a bool is set aside; the others are not affected.
+        """
+
+    @hookspec(firstresult=True)
+    def get_volume_sources(self) -> Collection[str] | None:
+        """The kinds of source (``host_path``, ``csi``) for which ``can_support`` can ever be true.
+
+        Optional; None means any. Declaring them lets the host ask only the plugins concerned.
+        """
+
+    @hookspec(firstresult=True)
+    def requires_remount(self, spec: Spec) -> bool:
+        """Whether ``set_up`` is to run again from time to time to refresh the content (PLUG-05). Optional: False."""
+
+    @hookspec(firstresult=True)
+    def new_mounter(self, spec: Spec, pod: Pod) -> Mounter:
+        """The object that mounts the volume for the pod; may raise (PLUG-06). The spec is borrowed."""
+
+    @hookspec(firstresult=True)
+    def new_unmounter(self, volume_name: str, pod_uid: str) -> Unmounter:
+        """The object that tears it down, from recoverable state alone: neither spec nor pod (PLUG-07).
+
+        :param volume_name: the spec's name, which is the name of the volume's directory.
+        """
+
+    @hookspec(firstresult=True)
+    def construct_volume_spec(self, volume_name: str, mount_path: str) -> ReconstructedVolume:
+        """The best spec that can be rebuilt from a directory's name and path (PLUG-08).
+
+        Used where no record of the mount is left. It may be incomplete; say so in the result.
+        """
+
+    @hookspec(firstresult=True)
+    def supports_mount_option(self) -> bool:
+        """Whether a PersistentVolume's mount options may be given to it (PLUG-09). Optional: False."""
+
+    @hookspec(firstresult=True)
+    def supports_selinux_context_mount(self, spec: Spec) -> bool:
+        """Whether the whole volume can be mounted with ``-o context=`` (PLUG-10). Optional: False."""
+
+
+class PersistentVolumePlugin(VolumePlugin, Protocol):
+    """A plugin for data that outlives pods (PLUG-20)."""
+
+    @hookspec(firstresult=True)
+    def get_access_modes(self) -> Sequence[str]:
+        """The ways in which its volumes can be used: ``ReadWriteOnce``, ``ReadOnlyMany`` and so on."""
+
+
+class RecyclableVolumePlugin(VolumePlugin, Protocol):
+    """A plugin whose volumes can be scrubbed and offered again (PLUG-21)."""
+
+    @hookspec(firstresult=True)
+    def recycle(self, pv_name: str, spec: Spec, event_recorder: RecycleEventRecorder) -> None:
+        """Empty the volume after its claim has gone; returns when it is empty.
+
+        :param event_recorder: takes ``(event_type, message)``; the caller puts them on the PersistentVolume.
+        """
+
+
+class DeletableVolumePlugin(VolumePlugin, Protocol):
+    """A plugin whose volumes can be deleted with their storage (PLUG-22)."""
+
+    @hookspec(firstresult=True)
+    def new_deleter(self, spec: Spec) -> Deleter:
+        """The object that deletes the volume after its claim has gone."""
+
+
+class ProvisionableVolumePlugin(VolumePlugin, Protocol):
+    """A plugin that can create volumes (PLUG-23)."""
+
+    @hookspec(firstresult=True)
+    def new_provisioner(self, options: VolumeOptions) -> Provisioner:
+        """The object that creates the volume asked for."""
+
+
+class DeviceMountableVolumePlugin(VolumePlugin, Protocol):
+    """A plugin that mounts a device once per node before binding it to pods (PLUG-24)."""
+
+    @hookspec(firstresult=True)
+    def new_device_mounter(self) -> DeviceMounter:
+        """The object that mounts the device at its global path."""
+
+    @hookspec(firstresult=True)
+    def new_device_unmounter(self) -> DeviceUnmounter:
+        """The object that unmounts it."""
+
+    @hookspec(firstresult=True)
+    def get_device_mount_refs(self, device_mount_path: str) -> Sequence[str]:
+        """Other mount points of the same device."""
+
+    @hookspec(firstresult=True)
+    def can_device_mount(self, spec: Spec) -> bool:
+        """Whether this spec's device is mounted globally at all."""
+
+
+class AttachableVolumePlugin(DeviceMountableVolumePlugin, Protocol):
+    """A plugin whose volumes are attached to a node before they are mounted (PLUG-25)."""
+
+    @hookspec(firstresult=True)
+    def new_attacher(self) -> Attacher:
+        """The object that attaches."""
+
+    @hookspec(firstresult=True)
+    def new_detacher(self) -> Detacher:
+        """The object that detaches."""
+
+    @hookspec(firstresult=True)
+    def can_attach(self, spec: Spec) -> bool:
+        """Whether this spec needs attaching; it can change while the host runs."""
+
+    @hookspec(firstresult=True)
+    def verify_exhausted_resource(self, spec: Spec) -> bool:
+        """Whether the node has run out of attachments for this driver."""
+
+
+class _FSResizeHook(Protocol):
+    """The one hook that the two expandable interfaces share; it answers the same for both (PLUG-32)."""
+
+    @hookspec(firstresult=True)
+    def requires_fs_resize(self) -> bool:
+        """Whether the filesystem on the volume must be grown after the volume."""
+
+
+class ExpandableVolumePlugin(VolumePlugin, _FSResizeHook, Protocol):
+    """A plugin whose volumes grow by a call of the control plane (PLUG-26). Sizes in bytes."""
+
+    @hookspec(firstresult=True)
+    def expand_volume_device(self, spec: Spec, new_size: int, old_size: int) -> int:
+        """Grow the volume from ``old_size`` to at least ``new_size``; returns the size that it has then."""
+
+
+class NodeExpandableVolumePlugin(VolumePlugin, _FSResizeHook, Protocol):
+    """A plugin whose volumes need work on the node to grow (PLUG-27)."""
+
+    @hookspec(firstresult=True)
+    def node_expand(self, resize_options: NodeResizeOptions) -> bool:
+        """Grow what is mounted on this node; True when it was done, False when nothing was to do."""
+
+
+class ResizableEphemeralVolumePlugin(VolumePlugin, Protocol):
+    """A plugin whose node-local volumes can change size while the pod runs (PLUG-29)."""
+
+    @hookspec(firstresult=True)
+    def resize_ephemeral_volume(self, spec: Spec, pod: Pod, new_size: int | None) -> None:
+        """Give the mounted volume ``new_size`` bytes, or no limit of its own for None, without losing content."""
+
+
+class BlockVolumePlugin(VolumePlugin, Protocol):
+    """A plugin that can hand raw block devices to pods (PLUG-28)."""
+
+    @hookspec(firstresult=True)
+    def new_block_volume_mapper(self, spec: Spec, pod: Pod) -> BlockVolumeMapper:
+        """The object that maps the device for the pod. The spec is borrowed."""
+
+    @hookspec(firstresult=True)
+    def new_block_volume_unmapper(self, volume_name: str, pod_uid: str) -> BlockVolumeUnmapper:
+        """The object that unmaps it, from recoverable state alone."""
+
+    @hookspec(firstresult=True)
+    def construct_block_volume_spec(self, pod_uid: str, volume_name: str, map_path: str) -> Spec:
+        """The best spec that can be rebuilt from the pod's device map path."""
+
+
+#: The eleven interfaces, the base first.
+INTERFACES: tuple[type, ...] = (
+    VolumePlugin,
+    PersistentVolumePlugin,
+    RecyclableVolumePlugin,
+    DeletableVolumePlugin,
+    ProvisionableVolumePlugin,
+    DeviceMountableVolumePlugin,
+    AttachableVolumePlugin,
+    ExpandableVolumePlugin,
+    NodeExpandableVolumePlugin,
+    ResizableEphemeralVolumePlugin,
+    BlockVolumePlugin,
+)
+
+#: Every class that declares hooks: the interfaces and what they share.
+HOOK_CLASSES: tuple[type, ...] = (*INTERFACES, _FSResizeHook)
+
+
+def own_hooks(hook_class: type) -> tuple[str, ...]:
+    """The hooks that this class itself declares, in order."""
+    marker = f"{PROJECT_NAME}_spec"
+    return tuple(name for name, value in vars(hook_class).items() if getattr(value, marker, None))
+
+
+def required_hooks(interface: type) -> frozenset[str]:
+    """All hooks that a plugin must implement to be an ``interface``, without the optional ones of the base."""
+    names = (name for base in interface.__mro__ for name in own_hooks(base))
+    return frozenset(name for name in names if name not in OPTIONAL_HOOKS)

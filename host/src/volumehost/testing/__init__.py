@@ -1,0 +1,1 @@
+"""What plugin authors and embedding programs may use in their tests: fakes, fixtures, leak guards."""

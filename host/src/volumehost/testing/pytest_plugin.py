@@ -1,0 +1,1 @@
+"""The pytest plugin that ``volumehost`` installs: fixtures for authors of volume plugins."""

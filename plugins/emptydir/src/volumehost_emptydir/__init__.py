@@ -1,0 +1,1 @@
+"""emptyDir volumes: scratch space that lives as long as its pod."""

@@ -1,0 +1,1 @@
+"""hostPath volumes: a path of the node, shown to a pod."""

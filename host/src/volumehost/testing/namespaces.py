@@ -1,0 +1,31 @@
+"""A private mount namespace for a test process: mounts made in tests stay in it and die with it."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+
+CLONE_NEWNS = 0x00020000
+MS_REC = 0x4000
+MS_PRIVATE = 1 << 18
+
+
+def why_not_private() -> str:
+    """The reason why this process cannot have mounts of its own, "" when it can."""
+    if os.uname().sysname != "Linux":
+        return "needs Linux"
+    if os.geteuid() != 0:
+        return "needs root"
+    return ""
+
+
+def enter_private_mount_namespace() -> None:
+    """Move this process (and what it starts) into a mount namespace of its own, with nothing propagating out.
+
+    :raises OSError: the kernel refuses, for want of CAP_SYS_ADMIN for example.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(CLONE_NEWNS) != 0:
+        raise OSError(ctypes.get_errno(), "unshare of the mount namespace failed")
+    if libc.mount(b"none", b"/", None, ctypes.c_ulong(MS_REC | MS_PRIVATE), None) != 0:
+        raise OSError(ctypes.get_errno(), "making the mounts of the new namespace private failed")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from volumehost.testing.namespaces import enter_private_mount_namespace, why_not_private
 
 _reason = why_not_private()

@@ -1,0 +1,56 @@
+# Two commands on a fresh machine: "make demo" runs the main job, "make test" the tests. Both set up all they need:
+# a virtual environment in .venv, the pinned packages of constraints.txt, and (tests, as root on Debian) the Debian
+# packages that bring mkfs.ext4, mkfs.xfs and the like.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+DISTRIBUTIONS := host plugins/hostpath plugins/emptydir
+EDITABLE := $(foreach d,$(DISTRIBUTIONS),-e ./$(d))
+PROJECTS := constraints.txt pyproject.toml $(foreach d,$(DISTRIBUTIONS),$(d)/pyproject.toml)
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check bench docs dist system-packages clean
+
+help:  ## What can be made
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 24
+
+$(VENV)/.runtime: $(PROJECTS)
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) install -c constraints.txt pip
+	$(PIP) install -c constraints.txt $(EDITABLE)
+	touch $@
+
+$(VENV)/.development: $(VENV)/.runtime
+	$(PIP) install -c constraints.txt --group dev
+	touch $@
+
+demo: $(VENV)/.runtime  ## A pod's volumes mounted for real, shown, used and taken away again (as root)
+	$(BIN)/volumehost demo
+
+test: $(VENV)/.development system-packages  ## The tests (those with real mounts as root)
+	$(BIN)/python -m pytest -n 2 --dist loadgroup $(PYTEST_ARGS)
+
+check: $(VENV)/.development  ## ruff, mypy --strict, import-linter, deptry
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/mypy --python-version 3.14
+	$(BIN)/lint-imports
+	for d in $(DISTRIBUTIONS); do (cd $$d && $(abspath $(BIN))/deptry src) || exit 1; done
+
+bench: $(VENV)/.development  ## Every figure: ours, the peer's, the ratio
+	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m bench $(BENCH_ARGS)
+
+docs: $(VENV)/.development  ## The documentation site, in docs/_build/html
+	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
+
+dist: $(VENV)/.development  ## A wheel and an sdist of each distribution, in dist/
+	for d in $(DISTRIBUTIONS); do $(BIN)/python -m build --outdir dist $$d || exit 1; done
+
+system-packages:
+	@tools/system-packages
+
+clean:  ## Remove the virtual environment and everything built
+	rm -rf $(VENV) dist docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,0 +1,43 @@
+"""``python -m bench [ROOM ...]``: measure every room, or those named, and print the tables."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+from bench import loading, mounting, node, starting
+from bench.measuring import Figure
+from bench.report import table
+from volumehost.testing.namespaces import enter_private_mount_namespace, why_not_private
+
+ROOMS: dict[str, tuple[str, Callable[[], list[Figure]], bool]] = {
+    "lookup": ("Plugin look-up", loading.lookup, False),
+    "probe": ("Probe with nothing changed", loading.probe, False),
+    "discovery": ("First discovery in a fresh process", loading.discovery, False),
+    "start": ("Start-up, whole process", starting.figures, False),
+    "mount": ("Mount room", mounting.figures, True),
+    "node": ("Volume manager", node.figures, True),
+}
+
+
+def main(names: list[str]) -> int:
+    """Print the tables; 2 for an unknown name, 0 otherwise, also when a bound is missed: figures are for reading."""
+    unknown = [name for name in names if name not in ROOMS]
+    if unknown:
+        print(f"unknown: {', '.join(unknown)}; there are: {', '.join(ROOMS)}", file=sys.stderr)
+        return 2
+    reason = why_not_private()
+    if not reason:
+        enter_private_mount_namespace()
+    for name, (title, measure, mounts) in ROOMS.items():
+        if names and name not in names:
+            continue
+        if mounts and reason:
+            print(f"{title}: skipped, {reason}\n")
+            continue
+        print(table(title, measure()), flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

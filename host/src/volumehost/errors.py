@@ -414,5 +414,5 @@ def _in_chain(error: BaseException | None, kinds: tuple[type[BaseException], ...
 
 
 def first_reason(errors: Iterable[BaseException]) -> str:
-    """One line for several errors: their texts joined with ``; ``."""
+    """One line for several errors: their texts, with semicolons between them."""
     return "; ".join(str(error) for error in errors)

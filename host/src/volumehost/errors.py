@@ -22,6 +22,8 @@
     |-- NotAvailableOnHostError         this kind of host does not offer that (ADHOST-02)
     |-- MissingPrivilegeError           the process may not do it; says which privilege is missing
     |-- UnsafePathError                 a path from outside leads where it must not
+    |-- OwnershipError                  group and permissions of a volume could not be applied
+    |-- PayloadError                    files of a volume could not be written
     |-- MountError                      the kernel or a mount helper refused
     |   |-- UnmountError, UnmountTimeoutError, StillMountedError, CorruptedMountError
     |   |-- InconsistentMountTableError the table changed while it was read: retry (MOUNT-34)
@@ -52,6 +54,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from volumehost.volumes import VolumeMetrics
 
 
 class VolumeHostError(Exception):
@@ -190,6 +194,14 @@ class MissingPrivilegeError(VolumeHostError):
 
 class UnsafePathError(VolumeHostError):
     """A path from a manifest, a driver or the disk would lead outside of where it belongs."""
+
+
+class OwnershipError(VolumeHostError):
+    """A volume's group and permissions could not be applied: a directory could not be read (FSGRP-08)."""
+
+
+class PayloadError(VolumeHostError):
+    """The files of a volume (a secret's keys, say) are invalid or could not be written (ATOMIC-04)."""
 
 
 class RootDirectoryError(VolumeHostError):
@@ -352,9 +364,13 @@ class WaitTimeoutError(VolumeHostError):
 
 
 class MetricsError(VolumeHostError):
-    """Volume metrics cannot be had; ``code`` is the reference's number (METRICS-01)."""
+    """Volume metrics cannot be had; ``code`` is the reference's number (METRICS-01).
+
+    ``partial`` holds what was found out before the failure (METRICS-03).
+    """
 
     code: ClassVar[int] = 0
+    partial: VolumeMetrics | None = None
 
 
 class NotSupportedMetricsError(MetricsError):

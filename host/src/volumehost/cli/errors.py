@@ -1,0 +1,124 @@
+"""The one place where errors become text on stderr and an exit code; ``main`` calls :func:`report`.
+
+0 done, 1 the operation failed, 2 usage, 3 not found, 4 timed out, 130 interrupted, 141 the reader of the output
+went away.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from collections.abc import Iterator
+
+import click
+
+from volumehost import errors
+from volumehost.cli.tables import printable
+
+FAILED = 1
+USAGE = 2
+NOT_FOUND = 3
+TIMED_OUT = 4
+INTERRUPTED = 130
+BROKEN_PIPE = 141
+
+_NOT_FOUND = (errors.ObjectNotFoundError, errors.PluginNotFoundError)
+_TIMED_OUT = (errors.WaitTimeoutError, errors.UnmountTimeoutError)
+
+
+def exit_code(error: BaseException) -> int:
+    """The exit code for an error; that of a group is the one that all its errors share, else 1."""
+    if isinstance(error, click.exceptions.Exit):
+        return error.exit_code
+    if isinstance(error, BrokenPipeError):
+        return BROKEN_PIPE
+    if isinstance(error, click.Abort | KeyboardInterrupt):
+        return INTERRUPTED
+    if isinstance(error, click.ClickException):
+        return error.exit_code
+    if isinstance(error, BaseExceptionGroup):
+        codes = {exit_code(each) for each in error.exceptions}
+        return codes.pop() if len(codes) == 1 else FAILED
+    if isinstance(error, _NOT_FOUND):
+        return NOT_FOUND
+    if isinstance(error, errors.ManifestError) and isinstance(error.__cause__, FileNotFoundError):
+        return NOT_FOUND
+    return TIMED_OUT if isinstance(error, _TIMED_OUT) else FAILED
+
+
+def report(error: BaseException, verbosity: int = 0) -> int:
+    """Print the error as ``error: ...`` and ``hint: ...``, from ``-vv`` on with its traceback; return the exit code."""
+    if isinstance(error, BrokenPipeError):
+        _abandon_stdout()
+        return BROKEN_PIPE
+    quiet = (click.ClickException, click.Abort, click.exceptions.Exit, KeyboardInterrupt)
+    if verbosity > 1 and not isinstance(error, quiet):
+        import traceback
+
+        traceback.print_exception(error)
+    for line in error_lines(error):
+        click.echo(line, err=True)
+    try:
+        sys.stdout.flush()
+    except OSError:
+        _abandon_stdout()
+    return exit_code(error)
+
+
+def error_lines(error: BaseException) -> Iterator[str]:
+    """The lines that tell one error, or each error of a group."""
+    if isinstance(error, BaseExceptionGroup):
+        for each in error.exceptions:
+            yield from error_lines(each)
+    elif isinstance(error, click.exceptions.NoArgsIsHelpError):
+        yield error.format_message()
+    elif isinstance(error, click.UsageError):
+        yield from _usage_lines(error)
+    elif isinstance(error, click.ClickException):
+        yield f"error: {error.format_message()}"
+    elif isinstance(error, click.Abort | KeyboardInterrupt):
+        yield "interrupted"
+    elif isinstance(error, errors.VolumeHostError):
+        yield from _own_lines(error)
+    elif isinstance(error, OSError):
+        yield f"error: {_os_error(error)}"
+    elif not isinstance(error, click.exceptions.Exit):
+        yield f"error: unexpected {type(error).__name__}: {printable(error)}"
+        yield "hint: this is a defect of volumehost or of a plugin; -vv shows where it happened"
+
+
+def _own_lines(error: errors.VolumeHostError) -> Iterator[str]:
+    action = f"{printable(error.action)}: " if error.action else ""
+    if isinstance(error, errors.InvalidObjectError):
+        yield f"error: {printable(error.action or error.subject)}:"
+        yield from (f"  {printable(field)}: {printable(message)}" for field, message in error.problems)
+    else:
+        yield f"error: {action}{printable(error.reason)}"
+    if isinstance(error, errors.WaitTimeoutError):
+        yield from (f"  {printable(detail)}" for detail in error.details)
+    if error.hint:
+        yield f"hint: {printable(error.hint)}"
+
+
+def _usage_lines(error: click.UsageError) -> Iterator[str]:
+    message = error.format_message().strip()
+    yield f"error: {printable(message[:1].lower() + message[1:]).removesuffix('.')}"
+    if error.ctx is not None:
+        yield from error.ctx.get_usage().splitlines()
+        yield f"hint: '{error.ctx.command_path} --help' tells more"
+
+
+def _os_error(error: OSError) -> str:
+    words = error.strerror or str(error) or errno.errorcode.get(error.errno or 0, "unknown error")
+    return f"{printable(error.filename)}: {words}" if error.filename is not None else printable(words)
+
+
+def _abandon_stdout() -> None:
+    """Let Python's own flush at exit go nowhere: whoever read the output is gone."""
+    try:
+        sink = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(sink, sys.stdout.fileno())
+        os.close(sink)
+    except (OSError, ValueError):
+        sys.stdout = None  # no descriptor behind it: there is nothing to flush

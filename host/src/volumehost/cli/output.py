@@ -1,0 +1,19 @@
+"""Machine output: one value as JSON or YAML on stdout. Every command with ``-o`` ends here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+
+def echo_data(value: Any, output: str) -> None:
+    """Print plain data (mappings, lists, strings, numbers) as ``json`` or ``yaml``, keys in the order given."""
+    if output == "yaml":
+        import yaml
+
+        click.echo(yaml.safe_dump(value, sort_keys=False, allow_unicode=True, default_flow_style=False), nl=False)
+        return
+    import json
+
+    click.echo(json.dumps(value, indent=2, ensure_ascii=False))

@@ -8,6 +8,8 @@ Each class declares its own hooks once; pluggy refuses a hook that it is told tw
 in ``vars()`` of each class and no inherited ones.
 """
 
+# ruff: noqa: ARG002  (an interface names arguments that its default bodies do not use)
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -45,13 +47,15 @@ hookimpl = pluggy.HookimplMarker(PROJECT_NAME)
 #: Marks a method of an interface class as a hook. One plugin answers, so the first result is the result.
 hookspec = pluggy.HookspecMarker(PROJECT_NAME)
 
-#: Hooks of :class:`VolumePlugin` that a plugin may leave out, with the answer that then stands.
+#: Hooks of :class:`VolumePlugin` that a plugin may leave out, with the answer that then stands. They have bodies, which
+#: tells a type checker that a plugin class which extends the Protocol need not have them.
 OPTIONAL_HOOKS: dict[str, Any] = {
     "init": None,
     "requires_remount": False,
     "supports_mount_option": False,
     "supports_selinux_context_mount": False,
     "get_volume_sources": None,
+    "shutdown": None,
 }
 
 
@@ -67,6 +71,17 @@ class VolumePlugin(Protocol):
 
         :param host: what the plugin may ask of the process that runs it, for as long as it is loaded.
         """
+        return
+
+    @hookspec(firstresult=True)
+    def shutdown(self) -> None:
+        """Let go of what ``init`` and later calls hold of the process: threads, channels, open files.
+
+        Optional. Called once, when the host ends or the plugin is unloaded (its distribution was removed or
+        replaced and its last volume is gone). It leaves mounts alone. It has a deadline; an exception is reported
+        and keeps no other plugin from its own shutdown (BR-18).
+        """
+        return
 
     @hookspec(firstresult=True)
     def get_plugin_name(self) -> str:
@@ -97,10 +112,12 @@ class VolumePlugin(Protocol):
 
         Optional; None means any. Declaring them lets the host ask only the plugins concerned.
         """
+        return None
 
     @hookspec(firstresult=True)
     def requires_remount(self, spec: Spec) -> bool:
         """Whether ``set_up`` is to run again from time to time to refresh the content (PLUG-05). Optional: False."""
+        return False
 
     @hookspec(firstresult=True)
     def new_mounter(self, spec: Spec, pod: Pod) -> Mounter:
@@ -123,10 +140,12 @@ class VolumePlugin(Protocol):
     @hookspec(firstresult=True)
     def supports_mount_option(self) -> bool:
         """Whether a PersistentVolume's mount options may be given to it (PLUG-09). Optional: False."""
+        return False
 
     @hookspec(firstresult=True)
     def supports_selinux_context_mount(self, spec: Spec) -> bool:
         """Whether the whole volume can be mounted with ``-o context=`` (PLUG-10). Optional: False."""
+        return False
 
 
 class PersistentVolumePlugin(VolumePlugin, Protocol):

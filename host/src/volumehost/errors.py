@@ -32,6 +32,7 @@
     |   |-- ManifestError               a file or document cannot be read as an object
     |   |-- InvalidObjectError          validation; lists every field that is wrong
     |   |-- UnknownKindError, ObjectNotFoundError, AlreadyExistsError, ConflictError
+    |   |-- GoneError                   a watch cannot go on from there: list again
     |   `-- StoreError                  the store itself cannot be used
     |-- OperationError
     |   |-- TransientOperationError     certainly nothing happened: keep the state (ERR-01)
@@ -298,6 +299,10 @@ class AlreadyExistsError(ApiError):
 
 class ConflictError(ApiError):
     """The object changed since it was read (resource version): read it again and retry."""
+
+
+class GoneError(ApiError):
+    """The changes after that resource version are no longer known: list again and watch from there."""
 
 
 class StoreError(ApiError):

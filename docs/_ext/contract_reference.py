@@ -1,7 +1,8 @@
 """Directives that write the reference pages from the code, so that page and code cannot disagree.
 
 ``hook-reference`` renders the eleven interfaces, ``class-reference`` the named classes and functions of a module,
-``module-reference`` all of a module's public ones, ``error-tree`` the tree of errors. They are for reStructuredText pages.
+``module-reference`` all of a module's public ones, ``error-tree`` the tree of errors. They are for pages in
+reStructuredText.
 """
 
 from __future__ import annotations
@@ -114,7 +115,7 @@ def constructor_text(documented: type) -> str:
     """The constructor's arguments, "" where it takes those of its base."""
     if "__init__" not in vars(documented):
         return ""
-    return signature_text(documented.__init__, bound=True).removesuffix(" -> None")
+    return signature_text(vars(documented)["__init__"], bound=True).removesuffix(" -> None")
 
 
 def bases_line(documented: type) -> Iterator[str]:

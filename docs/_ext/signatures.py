@@ -23,10 +23,7 @@ def signature_text(function: Callable[..., Any], *, bound: bool = False) -> str:
     parameters = list(signature.parameters.values())
     if bound and parameters:
         parameters = parameters[1:]
-    written = [
-        p if p.annotation is p.empty else p.replace(annotation=_Verbatim(p.annotation))  # type: ignore[arg-type]
-        for p in parameters
-    ]
+    written = [p if p.annotation is p.empty else p.replace(annotation=_Verbatim(p.annotation)) for p in parameters]
     returns: Any = signature.return_annotation
     if returns is not signature.empty:
         returns = _Verbatim(returns)

@@ -27,7 +27,18 @@ if TYPE_CHECKING:
         VolumePlugin,
         hookimpl,
     )
-    from volumehost.host_services import EventRecorder, HostUtils, MountInterface, MountPoint, Subpath, Subpather
+    from volumehost.host_services import (
+        EventRecorder,
+        HostUtils,
+        InformerFactory,
+        Lister,
+        MountInterface,
+        MountPoint,
+        RecycleEventRecorder,
+        Recycler,
+        Subpath,
+        Subpather,
+    )
     from volumehost.node.manager import VolumeManager
     from volumehost.spec import Spec, VolumeConfig
     from volumehost.volume_host import (
@@ -99,7 +110,18 @@ _VOLUMES = (
     "VolumeMetrics",
     "VolumeOptions",
 )
-_SERVICES = ("EventRecorder", "HostUtils", "MountInterface", "MountPoint", "Subpath", "Subpather")
+_SERVICES = (
+    "EventRecorder",
+    "HostUtils",
+    "InformerFactory",
+    "Lister",
+    "MountInterface",
+    "MountPoint",
+    "RecycleEventRecorder",
+    "Recycler",
+    "Subpath",
+    "Subpather",
+)
 _HOSTS = ("AttachDetachVolumeHost", "CSIDriverVolumeHost", "KubeletVolumeHost", "VolumeHost")
 
 _HOME = {
@@ -134,7 +156,9 @@ __all__ = [  # the names are strings; ruff cannot see through the unpacking
     "EventRecorder",
     "ExpandableVolumePlugin",
     "HostUtils",
+    "InformerFactory",
     "KubeletVolumeHost",
+    "Lister",
     "MetricsProvider",
     "MountInterface",
     "MountPoint",
@@ -147,6 +171,8 @@ __all__ = [  # the names are strings; ruff cannot see through the unpacking
     "Provisioner",
     "ReconstructedVolume",
     "RecyclableVolumePlugin",
+    "RecycleEventRecorder",
+    "Recycler",
     "ResizableEphemeralVolumePlugin",
     "Spec",
     "Subpath",

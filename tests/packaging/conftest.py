@@ -1,0 +1,66 @@
+"""The distributions of the workspace, built as a release builds them, and virtual environments to install them in."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+import venv
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+DISTRIBUTIONS = {
+    "volumehost": REPOSITORY / "host",
+    "volumehost-hostpath": REPOSITORY / "plugins" / "hostpath",
+    "volumehost-emptydir": REPOSITORY / "plugins" / "emptydir",
+}
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """One distribution: its sources, and what was built from them."""
+
+    name: str
+    directory: Path
+    wheel: Path
+    sdist: Path
+
+    @property
+    def import_name(self) -> str:
+        return self.name.replace("-", "_")
+
+    @property
+    def project(self) -> dict[str, Any]:
+        return tomllib.loads((self.directory / "pyproject.toml").read_text())["project"]
+
+
+@pytest.fixture(scope="session")
+def distributions(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Distribution]:
+    """Every distribution, its sdist built from the tree and its wheel built from that sdist."""
+    out = tmp_path_factory.mktemp("dist")
+    built = {}
+    for name, directory in DISTRIBUTIONS.items():
+        command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(out / name), str(directory)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=110, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        (wheel,), (sdist,) = (list((out / name).glob(pattern)) for pattern in ("*.whl", "*.tar.gz"))
+        built[name] = Distribution(name, directory, wheel, sdist)
+    return built
+
+
+@pytest.fixture(params=DISTRIBUTIONS)
+def distribution(request: pytest.FixtureRequest, distributions: dict[str, Distribution]) -> Distribution:
+    """Each of them in turn."""
+    return distributions[request.param]
+
+
+@pytest.fixture(scope="session")
+def fresh_venv(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A virtual environment with nothing in it but pip; returns its ``bin`` directory."""
+    where = tmp_path_factory.mktemp("fresh") / "venv"
+    venv.create(where, with_pip=True, symlinks=True)
+    return where / "bin"

@@ -1,0 +1,54 @@
+"""Making and opening directories without following links at their last component."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+#: Flags to open a directory for reading: never through a link, never inherited by a subprocess.
+DIRECTORY_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def make_directories(path: str, mode: int = 0o750) -> None:
+    """Create the directory and its missing parents, all with ``mode`` (less the umask); success when it is there.
+
+    ``os.makedirs`` gives its mode to the last one only.
+
+    :raises FileExistsError: something else is there.
+    """
+    missing = []
+    current = path
+    while True:
+        try:
+            os.mkdir(current, mode)
+            break
+        except FileExistsError:
+            if not os.path.isdir(current):
+                raise
+            break
+        except FileNotFoundError:
+            missing.append(current)
+            parent = os.path.dirname(current)
+            if parent in {current, ""}:
+                raise
+            current = parent
+    for directory in reversed(missing):
+        try:
+            os.mkdir(directory, mode)
+        except FileExistsError:
+            if not os.path.isdir(directory):
+                raise
+
+
+@contextmanager
+def opened_directory(path: str, dir_fd: int | None = None) -> Iterator[int]:
+    """A descriptor of the directory for the time of a ``with`` block.
+
+    :raises NotADirectoryError: it is a link or anything else that is no directory.
+    """
+    fd = os.open(path, DIRECTORY_FLAGS, dir_fd=dir_fd)
+    try:
+        yield fd
+    finally:
+        os.close(fd)

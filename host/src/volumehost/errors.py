@@ -28,6 +28,7 @@
     |   |-- UnmountError, UnmountTimeoutError, StillMountedError, CorruptedMountError
     |   |-- InconsistentMountTableError the table changed while it was read: retry (MOUNT-34)
     |   `-- FormatError                 formatting or checking a device (MOUNT-69 kinds)
+    |-- QuantityError                   a text is not a quantity; a ValueError too
     |-- ApiError
     |   |-- ManifestError               a file or document cannot be read as an object
     |   |-- InvalidObjectError          validation; lists every field that is wrong
@@ -262,6 +263,15 @@ class FormatError(MountError):
 
 
 # --- API objects ------------------------------------------------------------------------------------------
+
+
+class QuantityError(VolumeHostError, ValueError):
+    """A text is not a Kubernetes quantity; ``text`` is the text."""
+
+    def __init__(self, text: str, reason: str) -> None:
+        shown = text if len(text) <= 64 else f"{text[:61]}..."
+        super().__init__(f"{shown!r} is not a quantity: {reason}", subject=shown)
+        self.text = text
 
 
 class ApiError(VolumeHostError):

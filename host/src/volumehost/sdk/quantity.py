@@ -87,16 +87,24 @@ class Quantity:
         return self.nanos == other.nanos if isinstance(other, Quantity) else NotImplemented
 
     def __lt__(self, other: Quantity) -> bool:
-        return self.nanos < other.nanos if isinstance(other, Quantity) else NotImplemented
+        if not isinstance(other, Quantity):
+            return NotImplemented
+        return self.nanos < other.nanos
 
     def __le__(self, other: Quantity) -> bool:
-        return self.nanos <= other.nanos if isinstance(other, Quantity) else NotImplemented
+        if not isinstance(other, Quantity):
+            return NotImplemented
+        return self.nanos <= other.nanos
 
     def __gt__(self, other: Quantity) -> bool:
-        return self.nanos > other.nanos if isinstance(other, Quantity) else NotImplemented
+        if not isinstance(other, Quantity):
+            return NotImplemented
+        return self.nanos > other.nanos
 
     def __ge__(self, other: Quantity) -> bool:
-        return self.nanos >= other.nanos if isinstance(other, Quantity) else NotImplemented
+        if not isinstance(other, Quantity):
+            return NotImplemented
+        return self.nanos >= other.nanos
 
     def __add__(self, other: Quantity) -> Quantity:
         if not isinstance(other, Quantity):
@@ -112,7 +120,9 @@ class Quantity:
         return Quantity(-self.nanos, self.format)
 
     def __mul__(self, factor: int) -> Quantity:
-        return Quantity(self.nanos * factor, self.format) if isinstance(factor, int) else NotImplemented
+        if not isinstance(factor, int):
+            return NotImplemented
+        return Quantity(self.nanos * factor, self.format)
 
     __rmul__ = __mul__
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import subprocess
+import sys
 
 import pytest
 
@@ -64,6 +67,26 @@ def test_both_plugins_are_found_by_their_entry_points(installed, tmp_path):
     assert done.returncode == 0, done.stderr
     for name in ("kubernetes.io/empty-dir", "kubernetes.io/host-path"):
         assert name in done.stdout
+
+
+def test_type_checkers_see_the_installed_contract(installed, tmp_path, pytestconfig):
+    """A right plugin is clean under ``mypy --strict``; each mistake of the wrong ones is found where it is marked."""
+    pinned = pytestconfig.rootpath / "typing_tests"
+    shutil.copy(pinned / "third_party_plugin.py", tmp_path / "right.py")
+    marked = (pinned / "wrong_plugins.py").read_text().splitlines()
+    unmarked = [line.partition("  # type: ignore")[0] for line in marked]
+    (tmp_path / "wrong.py").write_text("\n".join(unmarked) + "\n")
+    (tmp_path / "mypy.ini").write_text("[mypy]\nstrict = true\n")
+    mypy = [sys.executable, "-m", "mypy", "--python-executable", installed / "python", "--no-error-summary"]
+    done = run(*mypy, "--cache-dir", tmp_path / "cache", "right.py", "wrong.py", cwd=tmp_path)
+    expected = {
+        f"wrong.py:{number}: [{kind[1]}]"
+        for number, line in enumerate(marked, 1)
+        if (kind := re.search(r"# type: ignore\[([\w-]+)\]", line))
+    }
+    assert len(expected) >= 10
+    found = re.findall(r"^(\w+\.py:\d+): error: .*(\[[\w-]+\])$", done.stdout, re.MULTILINE)
+    assert {f"{place}: {kind}" for place, kind in found} == expected, done.stdout + done.stderr
 
 
 def test_uninstalling_leaves_nothing(installed, tmp_path):

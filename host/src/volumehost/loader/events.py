@@ -1,0 +1,69 @@
+"""What a prober is and what it reports (PLUG-30, PLUG-31)."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from volumehost.loader.installed import InstalledDistribution
+
+
+class ProbeOperation(enum.IntEnum):
+    """What happened to a plugin; the values are distinct bits, those of the Go original."""
+
+    ADD_OR_UPDATE = 2
+    REMOVE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeEvent:
+    """A plugin, or a distribution with plugins, appeared, changed or went away.
+
+    A prober of plugin objects sets ``plugin_name`` and ``plugin`` (None for a removal). A prober of installed
+    distributions sets ``distribution``: what is installed, not imported yet (None for a removal), and gives the
+    distribution's name as ``plugin_name``. Importing is left to the manager, because it knows what is in use.
+    """
+
+    operation: ProbeOperation
+    plugin_name: str
+    plugin: object | None = None
+    distribution: InstalledDistribution | None = None
+    installed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeResult:
+    """Events and errors of one probe; both count at the same time (MGR-PROBE-02)."""
+
+    events: Sequence[ProbeEvent] = ()
+    errors: Sequence[Exception] = ()
+
+
+class DynamicPluginProber(Protocol):
+    """Finds plugins while the host runs. ``probe`` is called at nearly every look-up and must be cheap."""
+
+    def init(self) -> None:
+        """Get ready; an exception means that this prober is not used (MGR-INIT-03)."""
+        ...
+
+    def probe(self) -> ProbeResult:
+        """What changed since the last call. Each event is delivered once."""
+        ...
+
+
+class NoProber:
+    """The prober that stands in when there is none (MGR-INIT-02)."""
+
+    def init(self) -> None:
+        """Nothing to get ready."""
+
+    def probe(self) -> ProbeResult:
+        """Nothing ever changes."""
+        return NOTHING
+
+
+#: The result of a probe that found nothing.
+NOTHING = ProbeResult()

@@ -1,0 +1,131 @@
+"""A loaded plugin: what the rest of the host sees of a volume plugin."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from volumehost.errors import HookNotImplementedError, PluginNotFoundError
+from volumehost.hookspecs import INTERFACES, OPTIONAL_HOOKS, required_hooks
+from volumehost.loader.hook_methods import HookMethods
+from volumehost.loader.origin import Origin
+
+if TYPE_CHECKING:
+    from volumehost.loader.contract import Contract
+
+
+class LoadedPlugin(HookMethods):
+    """One volume plugin: its name, origin and interfaces, one typed method per hook, and who uses it.
+
+    Hook methods are bound to the plugin's own functions. What a hook raises reaches the caller unchanged. Hooks of
+    an interface that the plugin does not have raise HookNotImplementedError; optional hooks give their default.
+    """
+
+    def __init__(
+        self, plugin: object, name: str, origin: Origin, contract: Contract, hooks: Mapping[str, Callable[..., Any]]
+    ) -> None:
+        #: The plugin's own name, ``example.com/nfs``.
+        self.name = name
+        #: Where it came from.
+        self.origin = origin
+        #: The object itself: an instance of the plugin's class, or a module.
+        self.plugin = plugin
+        self.contract = contract
+        #: Called without a lock when the last user has let go; set by the manager.
+        self.on_idle: Callable[[], None] | None = None
+        self._lock = threading.Lock()
+        self._users: set[str] = set()
+        self._offered = True
+        self._retired = False
+        self.bind_hooks(hooks)
+
+    def bind_hooks(self, hooks: Mapping[str, Callable[..., Any]]) -> None:
+        """Put callables in the place of the methods of the same name."""
+        self.__dict__.update(hooks)
+
+    @property
+    def interfaces(self) -> frozenset[type]:
+        """The interface classes of ``volumehost.hookspecs`` that this plugin implements in full."""
+        return self.contract.interfaces
+
+    def supports(self, interface: type) -> bool:
+        """Whether the plugin implements this interface; the Go original's type assertion."""
+        return interface in self.contract.interfaces
+
+    # --- who uses it ---
+
+    def hold(self, user: str) -> None:
+        """Mark the plugin as in use, so that it is neither unloaded nor replaced under a volume.
+
+        :param user: names the volume and pod; holding twice for one user is holding once.
+        :raises PluginNotFoundError: it has been unloaded since it was looked up; look it up again.
+        """
+        with self._lock:
+            if self._retired:
+                raise PluginNotFoundError(
+                    "it was unloaded a moment ago",
+                    action=f"using the volume plugin {self.name}",
+                    subject=self.name,
+                    hint="look it up again",
+                )
+            self._users.add(user)
+
+    def release(self, user: str) -> None:
+        """Take the mark away; the plugin may then be unloaded or replaced. Unknown users are ignored."""
+        with self._lock:
+            was_used = bool(self._users)
+            self._users.discard(user)
+            idle = was_used and not self._users
+        if idle and self.on_idle is not None:
+            self.on_idle()
+
+    @property
+    def in_use(self) -> bool:
+        """Whether anybody holds it."""
+        return bool(self._users)
+
+    @property
+    def users(self) -> frozenset[str]:
+        """Who holds it."""
+        with self._lock:
+            return frozenset(self._users)
+
+    @property
+    def offered(self) -> bool:
+        """Whether new volumes may use it: False once its distribution was removed."""
+        return self._offered
+
+    def set_offered(self, offered: bool) -> None:
+        """Offer it for new volumes, or no longer."""
+        self._offered = offered
+
+    def retire(self) -> bool:
+        """Refuse any further user, unless somebody holds it now; whether it is retired."""
+        with self._lock:
+            if not self._users:
+                self._retired = True
+            return self._retired
+
+    def __repr__(self) -> str:
+        return f"<LoadedPlugin {self.name} from {self.origin}>"
+
+    def _missing(self, hook: str) -> NoReturn:
+        owners = sorted(kind.__name__ for kind in INTERFACES if hook in required_hooks(kind))
+        raise HookNotImplementedError(
+            f"it does not implement {hook}, a hook of {' and '.join(owners)}",
+            plugin=self.name,
+            distribution=self.origin.distribution,
+            version=self.origin.version,
+            action=f"calling the volume plugin {self.name}",
+        )
+
+
+def optional_default(hook: str) -> Any:
+    """The answer that stands when an optional hook is not implemented."""
+    return OPTIONAL_HOOKS[hook]
+
+
+def declared_sources(plugin: LoadedPlugin) -> Collection[str] | None:
+    """The kinds of source that the plugin declares, None for any."""
+    return plugin.get_volume_sources()

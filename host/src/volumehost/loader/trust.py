@@ -1,0 +1,88 @@
+"""Which plugins may be loaded, and who may use the reserved namespace."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from volumehost.loader.names import RESERVED_PREFIX, is_reserved
+from volumehost.loader.scan import normalize
+
+if TYPE_CHECKING:
+    from volumehost.loader.origin import Origin
+
+#: Loads only what it names (comma separated): distributions, entry points, plugins; ``none`` loads nothing.
+ENV_ONLY = "VOLUMEHOST_PLUGINS"
+#: Excludes what it names (comma separated).
+ENV_DISABLE = "VOLUMEHOST_PLUGINS_DISABLE"
+
+#: The distributions of this project, which carry the plugins that Kubernetes itself brings.
+OWN_DISTRIBUTIONS = ("volumehost-csi", "volumehost-emptydir", "volumehost-hostpath")
+
+
+@dataclass(frozen=True, slots=True)
+class TrustPolicy:
+    """Allow and deny lists for installed plugins. Objects that the embedding program hands over are always trusted.
+
+    ``allow`` None means everything. Entries are globs and match a distribution's name, an entry point's name or a
+    plugin's name. What is excluded is not imported; a *plugin's* name is known only after the import unless it is
+    also the entry point's, so name the distribution to be certain.
+
+    ``reserved_distributions`` may use plugin names in ``kubernetes.io/``. ``verify_records`` compares the installed
+    files with the hashes in the distribution's RECORD before anything of it is imported.
+    """
+
+    allow: tuple[str, ...] | None = None
+    deny: tuple[str, ...] = ()
+    reserved_distributions: tuple[str, ...] = field(default=OWN_DISTRIBUTIONS)
+    verify_records: bool = False
+
+    @classmethod
+    def from_environment(cls, environ: Mapping[str, str] | None = None) -> TrustPolicy:
+        """The default policy with the two environment switches applied."""
+        values = os.environ if environ is None else environ
+        only = values.get(ENV_ONLY)
+        allow = None if only is None or not only.strip() else _split(only)
+        if allow == ("none",):
+            allow = ()
+        return cls(allow=allow, deny=_split(values.get(ENV_DISABLE, "")))
+
+    def reason_not_to_import(self, distribution: str, entry_point: str) -> str:
+        """Why a plugin must not be imported, "" when it may."""
+        names = (distribution, entry_point)
+        if self.allow is not None and not any(_matches_before_import(item, names) for item in self.allow):
+            return f"only {', '.join(self.allow) or 'none'} may be loaded"
+        for item in self.deny:
+            if _matches(item, names):
+                return f"it is excluded by {item!r}"
+        return ""
+
+    def reason_not_to_use(self, name: str, origin: Origin) -> str:
+        """Why a plugin that has told its name must not be used, "" when it may."""
+        if not origin.distribution:
+            return ""
+        names = (origin.distribution, origin.entry_point, name)
+        if self.allow is not None and not any(_matches(item, names) for item in self.allow):
+            return f"only {', '.join(self.allow) or 'none'} may be loaded"
+        for item in self.deny:
+            if _matches(item, names):
+                return f"it is excluded by {item!r}"
+        if is_reserved(name) and origin.distribution not in self.reserved_distributions:
+            return f"the namespace {RESERVED_PREFIX}/ is reserved for {', '.join(self.reserved_distributions)}"
+        return ""
+
+
+def _split(text: str) -> tuple[str, ...]:
+    return tuple(item.strip() for item in text.split(",") if item.strip())
+
+
+def _matches(item: str, names: tuple[str, ...]) -> bool:
+    return any(fnmatchcase(name, item) for name in names) or fnmatchcase(names[0], normalize(item))
+
+
+def _matches_before_import(item: str, names: tuple[str, ...]) -> bool:
+    """Also what might turn out to be wanted: a plugin's name whose last part is the entry point's name."""
+    return _matches(item, names) or ("/" in item and fnmatchcase(names[1], item.rpartition("/")[2]))

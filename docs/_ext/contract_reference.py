@@ -24,11 +24,11 @@ import volumehost
 from volumehost import errors, hookspecs
 
 
-def public_module(documented: type) -> str:
-    """``volumehost`` where the package itself exports the class, else the module that defines it."""
+def public_module(documented: type, offered_by: str = "") -> str:
+    """``volumehost`` where the package itself exports the class, else the module that offers or defines it."""
     if documented.__name__ in volumehost.__all__ and getattr(volumehost, documented.__name__) is documented:
         return "volumehost"
-    return documented.__module__
+    return offered_by or documented.__module__
 
 
 def indented(lines: Iterable[str]) -> Iterator[str]:
@@ -99,12 +99,12 @@ def interface_body(interface: type) -> Iterator[str]:
 # --- classes and functions ---------------------------------------------------------------------------------
 
 
-def class_lines(documented: type) -> Iterator[str]:
+def class_lines(documented: type, offered_by: str) -> Iterator[str]:
     """A class: Protocol, dataclass, error, or one with a constructor of its own."""
     kind = "exception" if issubclass(documented, BaseException) else "class"
     signature = "" if is_protocol(documented) or issubclass(documented, enum.Enum) else constructor_text(documented)
     body = [*documentation(documented), "", *bases_line(documented), *member_lines(documented)]
-    yield from python_object(kind, documented.__name__, signature, body, public_module(documented))
+    yield from python_object(kind, documented.__name__, signature, body, public_module(documented, offered_by))
 
 
 def is_protocol(documented: type) -> bool:
@@ -188,7 +188,7 @@ def reference_lines(module: ModuleType, names: Iterable[str]) -> Iterator[str]:
     for name in names:
         value = getattr(module, name)
         if inspect.isclass(value):
-            yield from class_lines(value)
+            yield from class_lines(value, module.__name__)
         elif inspect.isfunction(value):
             yield from function_lines(name, value, module.__name__)
         else:

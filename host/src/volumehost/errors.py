@@ -22,6 +22,7 @@
     |-- NotAvailableOnHostError         this kind of host does not offer that (ADHOST-02)
     |-- MissingPrivilegeError           the process may not do it; says which privilege is missing
     |-- UnsafePathError                 a path from outside leads where it must not
+    |-- RemovalError                    a directory cannot be removed; names what is left in it
     |-- OwnershipError                  group and permissions of a volume could not be applied
     |-- PayloadError                    files of a volume could not be written
     |-- MountError                      the kernel or a mount helper refused
@@ -204,6 +205,16 @@ class OwnershipError(VolumeHostError):
 
 class PayloadError(VolumeHostError):
     """The files of a volume (a secret's keys, say) are invalid or could not be written (ATOMIC-04)."""
+
+
+class RemovalError(VolumeHostError):
+    """A path could not be removed; ``paths`` lists what is left and why it was kept stands in the reason (BR-70)."""
+
+    def __init__(
+        self, reason: str, *, paths: Sequence[str] = (), action: str = "", subject: str = "", hint: str = ""
+    ) -> None:
+        super().__init__(reason, action=action, subject=subject, hint=hint)
+        self.paths = tuple(paths)
 
 
 class RootDirectoryError(VolumeHostError):

@@ -1,0 +1,171 @@
+"""Runs calls that the kernel may never finish (a dead server, a stopped FUSE daemon) without waiting for ever.
+
+Used wherever this room touches a filesystem that is not known to answer. A thread stuck in the kernel cannot be ended
+by anybody, so the number of them is bounded and none keeps the process from ending.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+_IDLE_SECONDS: Final = 5.0
+
+
+class DeadlineExceededError(TimeoutError):
+    """The call did not end in time; it may still be going on in the kernel."""
+
+
+class TooManyStuckCallsError(DeadlineExceededError):
+    """So many calls are stuck already that no further one is begun: certainly nothing happened."""
+
+
+class DeadlineRunner:
+    """Runs calls in helper threads, one call per thread at a time, and waits for each at most as long as asked.
+
+    Idle helpers are kept for a moment, since waking one costs a fraction of starting one. At most ``limit`` calls
+    are in progress at once, the stuck ones included.
+    """
+
+    def __init__(self, limit: int = 64) -> None:
+        self._limit = limit
+        self._lock = threading.Lock()
+        self._idle: deque[_Helper] = deque()
+        self._working: dict[_Helper, float] = {}
+        self._pid = os.getpid()
+
+    def run(self, function: Callable[..., T], *args: Any, timeout: float | None, what: str = "") -> T:
+        """``function(*args)``, its result or its exception.
+
+        :param timeout: in seconds; None waits for ever, and runs the call in the caller's own thread.
+        :param what: names the call in the log when it ends late.
+        :raises DeadlineExceededError: it did not end in time.
+        """
+        if timeout is None:
+            return function(*args)
+        helper = self._take(what)
+        helper.begin(function, args)
+        if not helper.wait(timeout):
+            raise DeadlineExceededError(f"no answer within {timeout:g} s")
+        outcome, error = helper.outcome, helper.error
+        helper.outcome = helper.error = None
+        self.give_back(helper)
+        if error is not None:
+            try:
+                raise error
+            finally:
+                # Without this the traceback holds this frame, which holds the error.
+                del error
+        return outcome  # type: ignore[no-any-return]
+
+    def in_progress(self) -> list[tuple[str, float]]:
+        """What is being run now, with its age in seconds, the oldest first."""
+        now = time.monotonic()
+        with self._lock:
+            return sorted(((helper.what, now - since) for helper, since in self._working.items()), key=lambda x: -x[1])
+
+    def _take(self, what: str) -> _Helper:
+        if self._pid != os.getpid():
+            self._forget_after_fork()
+        with self._lock:
+            if len(self._working) >= self._limit:
+                raise TooManyStuckCallsError(
+                    f"{len(self._working)} calls into the kernel have not come back; no other is begun"
+                )
+            helper = self._idle.pop() if self._idle else None
+            if helper is None:
+                helper = _Helper(self)
+                helper.start()
+            helper.what = what
+            self._working[helper] = time.monotonic()
+        return helper
+
+    def give_back(self, helper: _Helper) -> None:
+        """Make a helper available again; called by whoever learnt that its call has ended."""
+        with self._lock:
+            self._working.pop(helper, None)
+            self._idle.append(helper)
+
+    def retire(self, helper: _Helper) -> bool:
+        """Whether the idle helper may end: nobody has taken it in the meantime."""
+        with self._lock:
+            try:
+                self._idle.remove(helper)
+            except ValueError:
+                return False
+            return True
+
+    def _forget_after_fork(self) -> None:
+        # Threads do not survive a fork; neither may a lock that another thread held at that moment.
+        self._lock = threading.Lock()
+        self._idle = deque()
+        self._working = {}
+        self._pid = os.getpid()
+
+
+class _Helper:
+    """One thread, parked on a lock between calls."""
+
+    def __init__(self, runner: DeadlineRunner) -> None:
+        self.what = ""
+        self.outcome: Any = None
+        self.error: BaseException | None = None
+        self._runner = runner
+        self._job: tuple[Callable[..., Any], tuple[Any, ...]] | None = None
+        self._go = threading.Lock()
+        self._go.acquire()
+        self._done = threading.Lock()
+        self._done.acquire()
+        self._state = threading.Lock()
+        self._finished = False
+        self._abandoned = False
+
+    def start(self) -> None:
+        threading.Thread(target=self._loop, name="volumehost-kernel-call", daemon=True).start()
+
+    def begin(self, function: Callable[..., Any], args: tuple[Any, ...]) -> None:
+        self._job = (function, args)
+        self._finished = self._abandoned = False
+        self._go.release()
+
+    def wait(self, timeout: float) -> bool:
+        """Whether the call ended in time; when not, the helper looks after itself from then on."""
+        if self._done.acquire(timeout=max(timeout, 0)):
+            return True
+        with self._state:
+            self._abandoned = not self._finished
+        # Between the wait and the lock the call may have ended after all.
+        return not self._abandoned and self._done.acquire()
+
+    def _loop(self) -> None:
+        while True:
+            if not self._go.acquire(timeout=_IDLE_SECONDS):
+                if self._runner.retire(self):
+                    return
+                self._go.acquire()
+            self._run()
+
+    def _run(self) -> None:
+        function, args = self._job or (int, ())
+        self._job = None
+        try:
+            self.outcome = function(*args)
+        except BaseException as error:  # noqa: BLE001 - handed to the caller, who waits for it
+            self.error = error
+        with self._state:
+            self._finished = True
+            if not self._abandoned:
+                self._done.release()
+                return
+        logger.warning("a call ended after its deadline: %s: %s", self.what, self.error or "succeeded")
+        self.outcome = self.error = None
+        self._runner.give_back(self)

@@ -1,0 +1,157 @@
+"""LinuxHostUtils: questions about paths of the host (HOSTUTIL rules), handed to plugins by the node host."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from typing import Final
+
+from volumehost.errors import MountError, VolumeHostError
+from volumehost.host_services import MountInterface
+from volumehost.mount.refs import find_containing_mount
+
+_SELINUX_FS: Final = "/sys/fs/selinux"
+
+
+class UnrecognisedFileTypeError(VolumeHostError):
+    """The path is neither file, directory, socket, block device nor character device (HOSTUTIL-03)."""
+
+
+class LinuxHostUtils:
+    """Answers from the machine itself.
+
+    :param selinux_fs: where SELinux shows that it is on; for tests.
+    """
+
+    def __init__(self, mounter: MountInterface, *, selinux_fs: str = _SELINUX_FS) -> None:
+        self._mounter = mounter
+        self._selinux_fs = selinux_fs
+
+    def device_opened(self, path: str) -> bool:
+        """Whether somebody holds the device open exclusively, as a mount does (HOSTUTIL-01).
+
+        :raises VolumeHostError: the path cannot be looked at.
+        """
+        try:
+            is_device = self.path_is_device(path)
+        except OSError as error:
+            raise VolumeHostError(
+                f'PathIsDevice failed for path "{path}": {error.strerror}',
+                action="find out who uses a device",
+                subject=path,
+            ) from error
+        if not is_device:
+            return False
+        try:
+            os.close(os.open(path, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC))
+        except OSError as error:
+            if error.errno == errno.EBUSY:
+                return True
+            raise
+        return False
+
+    def path_is_device(self, path: str) -> bool:
+        """Whether it is a block or character device; OSError when it cannot be looked at (HOSTUTIL-02)."""
+        mode = os.stat(path).st_mode
+        return stat.S_ISBLK(mode) or stat.S_ISCHR(mode)
+
+    def get_file_type(self, path: str) -> str:
+        """``Directory``, ``File``, ``Socket``, ``CharDevice`` or ``BlockDevice``, links followed (HOSTUTIL-03).
+
+        :raises FileNotFoundError: the path does not exist.
+        :raises UnrecognisedFileTypeError: it is something else, a FIFO for example.
+        """
+        try:
+            mode = os.stat(path).st_mode
+        except (FileNotFoundError, NotADirectoryError):
+            raise FileNotFoundError(errno.ENOENT, f'path "{path}" does not exist', path) from None
+        for test, name in _FILE_TYPES:
+            if test(mode):
+                return name
+        raise UnrecognisedFileTypeError(
+            "only recognise file, directory, socket, block device and character device",
+            action=f"find out what {path} is",
+            subject=path,
+        )
+
+    def path_exists(self, path: str) -> bool:
+        """Whether it exists, links followed; any error but "does not exist" is raised (HOSTUTIL-04)."""
+        try:
+            os.stat(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        return True
+
+    def make_dir(self, path: str) -> None:
+        """Create the directory with its parents, 0755."""
+        os.makedirs(path, mode=0o755, exist_ok=True)
+
+    def make_file(self, path: str) -> None:
+        """Create an empty file 0644 unless it exists; parents must exist (HOSTPATH-26)."""
+        os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o644))
+
+    def eval_host_symlinks(self, path: str) -> str:
+        """The path with every link resolved; a dangling link is an error (HOSTUTIL-05)."""
+        return os.path.realpath(path, strict=True)
+
+    def get_owner(self, path: str) -> tuple[int, int]:
+        """(uid, gid), links followed (HOSTUTIL-06)."""
+        found = os.stat(path)
+        return found.st_uid, found.st_gid
+
+    def get_mode(self, path: str) -> int:
+        """Permission bits with setuid, setgid and sticky."""
+        return stat.S_IMODE(os.stat(path).st_mode)
+
+    def make_rshared(self, path: str) -> None:
+        """Put the path on a shared mount, so that later mounts reach containers (HOSTUTIL-08, -09).
+
+        :raises MountError: it cannot be bound on itself or made shared; the bind is undone then.
+        """
+        resolved = os.path.realpath(path)
+        if find_containing_mount(resolved, self._mounter.list_mounts()).shared:
+            return
+        try:
+            self._mounter.mount(resolved, resolved, "", ["bind"], systemd=False)
+        except MountError as error:
+            raise MountError(
+                f"failed to bind-mount {path}: {error.reason}", action=f"make {path} shared", subject=path
+            ) from error
+        try:
+            self._mounter.mount("", resolved, "", ["rshared"], systemd=False)
+        except MountError as error:
+            self._mounter.unmount(resolved)
+            raise MountError(
+                f"failed to make {path} rshared: {error.reason}", action=f"make {path} shared", subject=path
+            ) from error
+
+    def get_selinux_support(self, path: str) -> bool:
+        """Whether the mount that holds the path carries SELinux labels (HOSTUTIL-10)."""
+        if not self._selinux_is_on():
+            return False
+        entry = find_containing_mount(os.path.realpath(path), self._mounter.list_mounts())
+        return "seclabel" in entry.super_options or "seclabel" in entry.options
+
+    def get_selinux_mount_context(self, path: str) -> str:
+        """The mount's ``context=`` option without quotes, "" when there is none (HOSTUTIL-11)."""
+        if not self._selinux_is_on():
+            return ""
+        entry = find_containing_mount(os.path.realpath(path), self._mounter.list_mounts())
+        for option in entry.super_options:
+            name, _, value = option.partition("=")
+            if name == "context":
+                return value.strip('"')
+        return ""
+
+    def _selinux_is_on(self) -> bool:
+        return os.path.isdir(self._selinux_fs) and bool(os.listdir(self._selinux_fs))
+
+
+_FILE_TYPES: Final = (
+    (stat.S_ISDIR, "Directory"),
+    (stat.S_ISREG, "File"),
+    (stat.S_ISSOCK, "Socket"),
+    (stat.S_ISCHR, "CharDevice"),
+    (stat.S_ISBLK, "BlockDevice"),
+)

@@ -1,0 +1,236 @@
+"""LinuxMounter: the MountInterface that the host hands to plugins, by direct system calls.
+
+Every call that can hang in the kernel runs under a deadline; errors say what was done to what, why it failed and what
+to do, and never show a sensitive option.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+from collections.abc import Sequence
+from typing import Final
+
+from volumehost.errors import MountError, UnmountError, UnmountTimeoutError
+from volumehost.host_services import MountPoint
+from volumehost.mount import busy, explain, mount_program, refs, syscalls
+from volumehost.mount.bind import bind_mount
+from volumehost.mount.corrupted import is_corrupted_mount, path_exists
+from volumehost.mount.deadline import DeadlineExceededError, DeadlineRunner
+from volumehost.mount.mount_point import MountPoints, Place
+from volumehost.mount.mountinfo import read_mount_table
+from volumehost.mount.options import MountOptions, parse_options
+
+logger = logging.getLogger(__name__)
+
+#: Default deadlines in seconds: a mount helper may wait for a server, an unmount writes out what is cached.
+MOUNT_SECONDS: Final = 120.0
+UNMOUNT_SECONDS: Final = 60.0
+
+# Filesystems without a store behind them: unmounting the last mount of one writes nothing.
+_MEMORY_FS_TYPES: Final = frozenset({"tmpfs", "ramfs", "hugetlbfs", "proc", "sysfs", "devpts", "devtmpfs", "mqueue"})
+_HARMLESS_FLAGS: Final = frozenset({"--no-canonicalize", "-c", "--no-mtab", "-n"})
+
+
+class LinuxMounter:
+    """Mounts and unmounts in the mount namespace of the calling thread (MOUNT-01).
+
+    Safe for threads, which must share one mount namespace.
+    """
+
+    def __init__(
+        self,
+        *,
+        mounter_path: str = "",
+        mount_seconds: float = MOUNT_SECONDS,
+        unmount_seconds: float = UNMOUNT_SECONDS,
+        runner: DeadlineRunner | None = None,
+    ) -> None:
+        """:param mounter_path: an alternative to mount(8) for a few network filesystems (MOUNT-05)."""
+        self._mounter_path = mounter_path
+        self._mount_seconds = mount_seconds
+        self._unmount_seconds = unmount_seconds
+        self._runner = runner if runner is not None else DeadlineRunner()
+        self._mount_points = MountPoints(self._runner)
+
+    # --- mounting -----------------------------------------------------------------------------------------
+
+    def mount(
+        self,
+        source: str,
+        target: str,
+        fs_type: str = "",
+        options: Sequence[str] = (),
+        *,
+        sensitive_options: Sequence[str] = (),
+        mount_flags: Sequence[str] = (),
+        systemd: bool = True,
+        timeout: float | None = None,
+    ) -> None:
+        """Mount ``source`` at ``target``: see ``MountInterface.mount``; by default within two minutes."""
+        seconds = self._mount_seconds if timeout is None else timeout
+        parsed = parse_options([*options, *sensitive_options])
+        if self._takes_program(source, fs_type, parsed, mount_flags):
+            command = mount_program.MountCommand(
+                source, target, fs_type, options, sensitive_options, mount_flags, systemd
+            )
+            mount_program.mount_by_program(command, mounter_path=self._mounter_path, timeout=seconds)
+            return
+        what = f"mount {source or fs_type} at {target}"
+        try:
+            self._runner.run(_mount_by_call, source, target, fs_type, parsed, timeout=seconds, what=what)
+        except DeadlineExceededError as error:
+            raise MountError(
+                str(error), action=what, subject=target, errno=errno.ETIMEDOUT, hint="it may still be going on"
+            ) from error
+        except ValueError as error:
+            raise MountError(str(error), action=what, subject=target, errno=errno.EINVAL) from error
+        except OSError as error:
+            reason, hint = explain.explain_mount(error.errno or 0)
+            raise MountError(reason, action=what, subject=target, hint=hint, errno=error.errno) from error
+
+    @staticmethod
+    def _takes_program(source: str, fs_type: str, options: MountOptions, mount_flags: Sequence[str]) -> bool:
+        if options.needs_program or not _HARMLESS_FLAGS.issuperset(mount_flags):
+            return True
+        if (
+            options.bind
+            or options.flags & syscalls.MS_REMOUNT
+            or (options.only_propagation and not source and not fs_type)
+        ):
+            return False
+        return mount_program.needs_program(fs_type, source)
+
+    # --- unmounting ---------------------------------------------------------------------------------------
+
+    def unmount(self, target: str, *, timeout: float | None = None) -> None:
+        """Unmount the topmost mount there; success when nothing is mounted (MOUNT-12, -13); by default within 60 s.
+
+        A symbolic link at the end of the path is refused, not followed.
+        """
+        self._unmount(target, syscalls.UMOUNT_NOFOLLOW, self._unmount_seconds if timeout is None else timeout)
+
+    def unmount_with_force(self, target: str, *, timeout: float) -> None:
+        """Unmount, and with force when that does not end within ``timeout`` seconds (MOUNT-15)."""
+        try:
+            self._unmount(target, syscalls.UMOUNT_NOFOLLOW, timeout)
+        except UnmountTimeoutError:
+            logger.warning("unmounting %s did not end within %g s, now with force", target, timeout)
+            self._unmount(target, syscalls.UMOUNT_NOFOLLOW | syscalls.MNT_FORCE, timeout)
+
+    def _unmount(self, target: str, flags: int, seconds: float) -> None:
+        action = f"unmount {target}"
+        try:
+            if self._ends_at_once(target):
+                syscalls.umount2(target, flags)
+            else:
+                self._runner.run(syscalls.umount2, target, flags, timeout=seconds, what=action)
+        except DeadlineExceededError as error:
+            raise UnmountTimeoutError(
+                str(error),
+                action=action,
+                subject=target,
+                errno=errno.ETIMEDOUT,
+                hint="it may still be going on: its server, daemon or disk does not answer",
+            ) from error
+        except ValueError as error:
+            raise UnmountError(str(error), action=action, subject=target, errno=errno.EINVAL) from error
+        except OSError as error:
+            self._unmount_failed(target, action, error)
+
+    def _ends_at_once(self, target: str) -> bool:
+        """Whether the unmount cannot wait for a disk, a server or a daemon, so that no deadline is needed."""
+        try:
+            place = self._mount_points.look(target)
+            return bool(place.mount_root) and (
+                place.fs_type in _MEMORY_FS_TYPES or (place.local and self._stays_mounted(target, place))
+            )
+        except OSError:
+            return False
+
+    def _stays_mounted(self, target: str, place: Place) -> bool:
+        # A bind mount within one filesystem: the mount around it keeps the filesystem, nothing is written out.
+        return self._mount_points.look(os.path.dirname(target) or ".").stat.device == place.stat.device
+
+    def _unmount_failed(self, target: str, action: str, error: OSError) -> None:
+        number = error.errno or 0
+        if number == errno.ENOENT:
+            return
+        if number == errno.EINVAL and not os.path.islink(target) and not self._listed(target):
+            logger.debug("%s: nothing is mounted there", action)
+            return
+        if number == errno.EINVAL and os.path.islink(target):
+            raise UnmountError(
+                "it is a symbolic link", action=action, subject=target, errno=number, hint="give the resolved path"
+            ) from error
+        if number == errno.EBUSY:
+            raise UnmountError(
+                self._busy_reason(target), action=action, subject=target, errno=number, hint="end what uses it"
+            ) from error
+        reason, hint = explain.explain_unmount(number)
+        raise UnmountError(reason, action=action, subject=target, hint=hint, errno=number) from error
+
+    def _listed(self, target: str) -> bool:
+        resolved = os.path.join(os.path.realpath(os.path.dirname(target)), os.path.basename(target))
+        return any(entry.path == resolved for entry in self.list_mounts())
+
+    def _busy_reason(self, target: str) -> str:
+        resolved = os.path.join(os.path.realpath(os.path.dirname(target)), os.path.basename(target))
+        try:
+            found = self._runner.run(busy.find_holders, resolved, timeout=5.0, what=f"find who uses {target}")
+            reasons = [str(holder) for holder in found] + busy.find_other_reasons(resolved)
+        except (DeadlineExceededError, MountError, OSError) as error:
+            logger.debug("finding out who uses %s failed: %s", target, error)
+            reasons = []
+        return "it is in use by " + ("; ".join(reasons) or "something that could not be found")
+
+    # --- looking ------------------------------------------------------------------------------------------
+
+    def list_mounts(self) -> list[MountPoint]:
+        """The whole mount table, in the kernel's order."""
+        return read_mount_table()
+
+    def is_mount_point(self, path: str) -> bool:
+        """Whether something is mounted exactly there: see ``MountInterface.is_mount_point``."""
+        return self._mount_points.is_mount_point(path)
+
+    def is_likely_not_mount_point(self, path: str) -> bool:
+        """The quick test, negated (MOUNT-30)."""
+        return self._mount_points.is_likely_not_mount_point(path)
+
+    def can_safely_skip_mount_point_check(self) -> bool:
+        """Always True: unmounting what is not mounted is harmless here (MOUNT-13)."""
+        return True
+
+    def get_mount_refs(self, path: str) -> list[str]:
+        """Other mount points that show the same directory (MOUNT-33, -35); none for a path that is missing or dead.
+
+        :raises OSError: the path cannot be looked at for another reason.
+        """
+        try:
+            if not self._runner.run(path_exists, path, timeout=5.0, what=f"look at {path}"):
+                return []
+        except OSError as error:
+            if isinstance(error, DeadlineExceededError) or is_corrupted_mount(error):
+                logger.warning("%s is a corrupted mount, treated as not mounted: %s", path, error)
+                return []
+            raise
+        return refs.search_mount_refs(os.path.realpath(path), self.list_mounts())
+
+
+def _mount_by_call(source: str, target: str, fs_type: str, options: MountOptions) -> None:
+    if options.bind:
+        bind_mount(source, target, options)
+        return
+    if options.only_propagation and not source and not fs_type:
+        for propagation in options.propagation:
+            syscalls.mount("", target, "", propagation, "")
+        return
+    syscalls.mount(source or fs_type, target, fs_type, options.flags, ",".join(options.data))
+    try:
+        for propagation in options.propagation:
+            syscalls.mount("", target, "", propagation, "")
+    except OSError:
+        syscalls.umount2(target, syscalls.UMOUNT_NOFOLLOW | syscalls.MNT_DETACH)
+        raise

@@ -1,0 +1,85 @@
+"""Finds the other places where a directory is mounted, and how paths lie in each other.
+
+Used before a device or a global mount is taken away: what is mounted elsewhere is still in use. All functions take the
+table as an argument, so that one reading serves many questions; paths must be resolved (BR-69).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from volumehost.errors import MountError
+from volumehost.host_services import MountPoint
+
+
+def path_within_base(path: str, base: str) -> bool:
+    """Whether ``path`` is ``base`` or lies below it, by their text (MOUNT-39): ``/a/..b`` lies below ``/a``."""
+    relative = os.path.relpath(path, base)
+    return relative != ".." and not relative.startswith("../")
+
+
+def find_containing_mount(path: str, table: Sequence[MountPoint]) -> MountPoint:
+    """The mount through which the resolved path is seen: the last entry that equals or contains it (HOSTUTIL-07).
+
+    :raises MountError: no entry contains it.
+    """
+    for entry in reversed(table):
+        if entry.path == path or _contains(entry.path, path):
+            return entry
+    raise MountError(f'cannot find mount point for "{path}"', action="search the mount table", subject=path)
+
+
+def _contains(base: str, path: str) -> bool:
+    # Both are absolute and clean, so text decides, at a tenth of the cost of relpath.
+    return base == "/" or path.startswith(base + "/")
+
+
+def search_mount_refs(path: str, table: Sequence[MountPoint]) -> list[str]:
+    """Mount points that show the same directory of the same filesystem as ``path`` (MOUNT-35, -36).
+
+    ``path`` need not be a mount point itself. Sources are not compared: two tmpfs have the same source name.
+
+    :raises MountError: no entry of the table contains the path.
+    """
+    try:
+        containing = find_containing_mount(path, table)
+    except MountError as error:
+        raise MountError(
+            f"failed to get root path and major:minor for {path}", action="search the mount table", subject=path
+        ) from error
+    root = _join_root(containing, path)
+    device = (containing.major, containing.minor)
+    return [
+        entry.path
+        for entry in table
+        if entry.root == root and (entry.major, entry.minor) == device and entry.mount_id != containing.mount_id
+    ]
+
+
+def _join_root(containing: MountPoint, path: str) -> str:
+    if containing.path == path:
+        return containing.root
+    rest = path if containing.path == "/" else path[len(containing.path) :]
+    return rest if containing.root == "/" else containing.root + rest
+
+
+def device_name_from_mount(path: str, table: Sequence[MountPoint]) -> tuple[str, int]:
+    """The device mounted at the resolved path, and how many entries have that device; ("", 0) if none (MOUNT-37)."""
+    device = next((entry.source for entry in table if entry.path == path), "")
+    if not device:
+        return "", 0
+    return device, sum(entry.source == device for entry in table)
+
+
+def device_name_from_refs(path: str, refs: Sequence[str], plugin_dir: str) -> str:
+    """The volume's name below a plugin's directory, found among the references of a mount (MOUNT-38).
+
+    :raises MountError: nothing refers to it, so it is not mounted.
+    """
+    if not refs:
+        raise MountError(f"directory {path} is not mounted", action="find the device of a mount", subject=path)
+    for ref in refs:
+        if path_within_base(ref, plugin_dir) and ref != plugin_dir:
+            return os.path.relpath(ref, plugin_dir)
+    return os.path.basename(path)

@@ -32,6 +32,18 @@ def remove_all_one_filesystem(path: str) -> None:
     _remove(path, _Removal(files=True))
 
 
+def remove_all_at(dir_fd: int, name: str, path: str) -> None:
+    """The same for an entry of a directory that the caller holds open, which nobody can move from under it.
+
+    :param path: what errors call the entry.
+    """
+    if name in {"", ".", ".."} or "/" in name:
+        raise RemovalError("it does not name a directory entry", action=f"remove {path}", subject=path)
+    removal = _Removal(files=True)
+    removal.entry(dir_fd, name, path)
+    removal.finish(path)
+
+
 def remove_dirs_one_filesystem(path: str) -> None:
     """The same, but only directories are removed: files are kept, reported, and make the call fail (RMALL-04).
 

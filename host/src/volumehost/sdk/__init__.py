@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from volumehost.mount.cleanup import cleanup_mount_point
-    from volumehost.mount.removal import remove_all_one_filesystem, remove_dirs_one_filesystem
+    from volumehost.mount.removal import remove_all_at, remove_all_one_filesystem, remove_dirs_one_filesystem
     from volumehost.sdk.atomic_writer import AtomicWriter
     from volumehost.sdk.directories import make_directories
+    from volumehost.sdk.filesystem import HUGETLBFS_MAGIC, TMPFS_MAGIC, filesystem_magic
     from volumehost.sdk.metrics import (
         BlockMetrics,
         CachedMetrics,
@@ -41,13 +42,16 @@ _HOME = {
     "DiskUsage": "volumehost.sdk.metrics",
     "DuMetrics": "volumehost.sdk.metrics",
     "FileProjection": "volumehost.sdk.payload",
+    "HUGETLBFS_MAGIC": "volumehost.sdk.filesystem",
     "NilMetrics": "volumehost.sdk.metrics",
     "OwnershipReport": "volumehost.sdk.ownership",
     "Quantity": "volumehost.sdk.quantity",
     "StatFsMetrics": "volumehost.sdk.metrics",
+    "TMPFS_MAGIC": "volumehost.sdk.filesystem",
     "cleanup_mount_point": "volumehost.mount.cleanup",
     "disk_usage": "volumehost.sdk.metrics",
     "escape_qualified_name": "volumehost.sdk.names",
+    "filesystem_magic": "volumehost.sdk.filesystem",
     "get_path": "volumehost.sdk.paths",
     "is_ready": "volumehost.sdk.ready",
     "join_mount_options": "volumehost.sdk.mount_options",
@@ -59,6 +63,7 @@ _HOME = {
     "path_within_base": "volumehost.sdk.paths",
     "recycler_pod_manifest": "volumehost.sdk.recycler",
     "recycler_timeout": "volumehost.sdk.recycler",
+    "remove_all_at": "volumehost.mount.removal",
     "remove_all_one_filesystem": "volumehost.mount.removal",
     "remove_dirs_one_filesystem": "volumehost.mount.removal",
     "set_ready": "volumehost.sdk.ready",
@@ -69,6 +74,8 @@ _HOME = {
 }
 
 __all__ = [
+    "HUGETLBFS_MAGIC",
+    "TMPFS_MAGIC",
     "AtomicWriter",
     "BlockMetrics",
     "CachedMetrics",
@@ -82,6 +89,7 @@ __all__ = [
     "cleanup_mount_point",
     "disk_usage",
     "escape_qualified_name",
+    "filesystem_magic",
     "get_path",
     "is_ready",
     "join_mount_options",
@@ -93,6 +101,7 @@ __all__ = [
     "path_within_base",
     "recycler_pod_manifest",
     "recycler_timeout",
+    "remove_all_at",
     "remove_all_one_filesystem",
     "remove_dirs_one_filesystem",
     "set_ready",

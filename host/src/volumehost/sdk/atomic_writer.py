@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 
 from volumehost.errors import PayloadError, VolumeHostError
-from volumehost.mount.removal import remove_all_one_filesystem
+from volumehost.mount.removal import remove_all_at
 from volumehost.sdk.atomic_generation import matches, write_generation
 from volumehost.sdk.directories import opened_directory
 from volumehost.sdk.payload import FileProjection, clean_payload, first_component
@@ -105,7 +105,7 @@ class AtomicWriter:
                 write_generation(generation, files, sync=self._sync)
                 if set_perms is not None:
                     set_perms(name)
-            _replace_link(target, name, DATA_LINK, TEMPORARY_DATA_LINK)
+            self._replace_link(target, name, DATA_LINK, TEMPORARY_DATA_LINK)
         except BaseException:
             self._discard(target, name)
             raise
@@ -116,7 +116,7 @@ class AtomicWriter:
     def _discard(self, target: int, name: str) -> None:
         """Remove a generation that nobody has seen; a failure must not hide what went wrong before."""
         try:
-            _remove(target, name)
+            self._remove(target, name)
         except (OSError, VolumeHostError) as error:
             logger.warning("removing %s in %s failed, the next write tries again: %s", name, self._directory, error)
 
@@ -143,7 +143,7 @@ class AtomicWriter:
                 # Perhaps the mount point of another volume below this one (UTIL-22): not the writer's to remove.
                 logger.warning("%s in %s is a directory: the file of that name is hidden", name, self._directory)
                 continue
-            _replace_link(target, wanted, name, _TEMPORARY_NAME_LINK, owner)
+            self._replace_link(target, wanted, name, _TEMPORARY_NAME_LINK, owner)
 
     def _clean_up(self, target: int, files: Iterable[str], current: str | None) -> None:
         """Steps 11 and 12: stale links, old generations and the remains of writes that were killed."""
@@ -155,7 +155,7 @@ class AtomicWriter:
             ours = name in {TEMPORARY_DATA_LINK, _TEMPORARY_NAME_LINK} or _GENERATION.fullmatch(name) is not None
             try:
                 if ours:
-                    _remove(target, name)
+                    self._remove(target, name)
                 elif _link_target(target, name) == f"{DATA_LINK}/{name}":
                     os.unlink(name, dir_fd=target)
             except FileNotFoundError:
@@ -169,29 +169,31 @@ class AtomicWriter:
                 subject=self._directory,
             ) from failures[-1]
 
+    def _replace_link(self, target: int, leads_to: str, name: str, temporary: str, owner: int | None = None) -> None:
+        """Make ``name`` a link, in one step for whoever looks; what a rename cannot replace is removed first."""
+        try:
+            os.symlink(leads_to, temporary, dir_fd=target)
+        except FileExistsError:  # left by a write that was killed here
+            self._remove(target, temporary)
+            os.symlink(leads_to, temporary, dir_fd=target)
+        try:
+            if owner is not None:
+                os.chown(temporary, owner, -1, dir_fd=target, follow_symlinks=False)
+            self._rename(target, temporary, name)
+        except BaseException:
+            self._discard(target, temporary)
+            raise
 
-def _replace_link(target: int, leads_to: str, name: str, temporary: str, owner: int | None = None) -> None:
-    """Make ``name`` a link, in one step for whoever looks; something that a rename cannot replace is removed first."""
-    try:
-        os.symlink(leads_to, temporary, dir_fd=target)
-    except FileExistsError:  # left by a write that was killed here
-        _remove(target, temporary)
-        os.symlink(leads_to, temporary, dir_fd=target)
-    if owner is not None:
-        os.chown(temporary, owner, -1, dir_fd=target, follow_symlinks=False)
-    try:
-        os.rename(temporary, name, src_dir_fd=target, dst_dir_fd=target)
-    except (IsADirectoryError, FileExistsError):
-        _remove(target, name)
-        os.rename(temporary, name, src_dir_fd=target, dst_dir_fd=target)
-    except OSError:
-        os.unlink(temporary, dir_fd=target)
-        raise
+    def _rename(self, target: int, temporary: str, name: str) -> None:
+        try:
+            os.rename(temporary, name, src_dir_fd=target, dst_dir_fd=target)
+        except IsADirectoryError:
+            self._remove(target, name)
+            os.rename(temporary, name, src_dir_fd=target, dst_dir_fd=target)
 
-
-def _remove(target: int, name: str) -> None:
-    """Remove an entry with all below, never through a link and never across a mount."""
-    remove_all_one_filesystem(f"/proc/self/fd/{target}/{name}")
+    def _remove(self, target: int, name: str) -> None:
+        """Remove an entry with all below, never through a link and never across a mount."""
+        remove_all_at(target, name, f"{self._directory}/{name}")
 
 
 def _link_target(target: int, name: str) -> str | None:

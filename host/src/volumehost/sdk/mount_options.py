@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from volumehost.mount.mountinfo import split_options
+
 if TYPE_CHECKING:
     from volumehost.spec import Spec
 
@@ -22,7 +24,7 @@ def mount_options_from_spec(spec: Spec, *own_options: str) -> list[str]:
         return list(own_options)
     annotations = persistent_volume.metadata.annotations or {}
     if MOUNT_OPTIONS_ANNOTATION in annotations:
-        return join_mount_options(split_options(annotations[MOUNT_OPTIONS_ANNOTATION]), own_options)
+        return join_mount_options(split_options(annotations[MOUNT_OPTIONS_ANNOTATION], escaped=False), own_options)
     if persistent_volume.spec.mount_options:
         return join_mount_options(persistent_volume.spec.mount_options, own_options)
     return list(own_options)
@@ -38,19 +40,3 @@ def join_mount_options(user_options: Iterable[str], own_options: Iterable[str]) 
     wanted.extend(own_options)
     last_first = dict.fromkeys(reversed(wanted))
     return list(reversed(last_first))
-
-
-def split_options(text: str) -> list[str]:
-    """Split at commas outside of double quotes, dropping empty options: SELinux contexts contain commas (MOUNT-23)."""
-    options = []
-    current = ""
-    quoted = False
-    for character in text:
-        if character == "," and not quoted:
-            options.append(current)
-            current = ""
-            continue
-        quoted ^= character == '"'
-        current += character
-    options.append(current)
-    return [option for option in options if option]

@@ -13,7 +13,7 @@ author = "the volumehost authors"
 copyright = "the volumehost authors, Apache-2.0"
 version = release = __version__
 
-extensions = ["myst_parser", "sphinx_click", "contract_reference", "unreleased_changes"]
+extensions = ["myst_parser", "sphinx_click", "contract_reference", "cli_examples", "unreleased_changes"]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 exclude_patterns = ["_build", "_ext"]
 default_role = "any"

@@ -8,7 +8,7 @@ from typing import Any
 
 
 class _Verbatim:
-    """An annotation that prints as its text, without the quotes of a string."""
+    """Prints as its text: an annotation without the quotes of a string, a default by the name of a function."""
 
     def __init__(self, text: object) -> None:
         self.text = text if isinstance(text, str) else inspect.formatannotation(text)
@@ -23,13 +23,18 @@ def signature_text(function: Callable[..., Any], *, bound: bool = False) -> str:
     parameters = list(signature.parameters.values())
     if bound and parameters:
         parameters = parameters[1:]
-    written = [p if p.annotation is p.empty else p.replace(annotation=_Verbatim(p.annotation)) for p in parameters]
+    written = [_as_written(parameter) for parameter in parameters]
     returns: Any = signature.return_annotation
     if returns is not signature.empty:
         returns = _Verbatim(returns)
     return str(signature.replace(parameters=written, return_annotation=returns))
 
 
-def summary(documented: object) -> str:
-    """The first line of a docstring."""
-    return (inspect.getdoc(documented) or "").partition("\n")[0]
+def _as_written(parameter: inspect.Parameter) -> inspect.Parameter:
+    if parameter.annotation is not parameter.empty:
+        parameter = parameter.replace(annotation=_Verbatim(parameter.annotation))
+    default = parameter.default
+    if default is not parameter.empty and callable(default):
+        name = getattr(default, "__qualname__", type(default).__qualname__)
+        parameter = parameter.replace(default=_Verbatim(f"{getattr(default, '__module__', '')}.{name}"))
+    return parameter

@@ -70,7 +70,7 @@ def test_standard_error_counts_and_so_does_its_absence(tmp_path, user_environmen
 
 
 def test_a_command_that_hangs_has_a_deadline(tmp_path, user_environment):
-    with Shell(tmp_path, user_environment) as shell, pytest.raises(TimeoutError, match="begun"):
+    with pytest.raises(TimeoutError, match="begun"), Shell(tmp_path, user_environment) as shell:
         shell.run("echo begun; exec 3<>/dev/null; read -u 0 x; tail -f /dev/null", timeout=0.5)
 
 

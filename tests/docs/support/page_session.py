@@ -52,13 +52,14 @@ def blocks(page: str) -> Iterator[Block]:
         number += 1
         if not opened:
             continue
-        options = {}
+        options: dict[str, str] = {}
         while number < len(lines) and (option := re.match(r"^:([\w-]+):\s*(.*)$", lines[number])):
             options[option[1]] = option[2]
             number += 1
         if options and lines[number] == "":
             number += 1
-        first, body = number + 1, []
+        first = number + 1
+        body: list[str] = []
         while lines[number] != opened["fence"]:
             body.append(lines[number])
             number += 1
@@ -68,7 +69,8 @@ def blocks(page: str) -> Iterator[Block]:
 
 def commands(block: Block) -> Iterator[Command]:
     """The commands of a console block."""
-    text, expected, at = "", [], 0
+    text, at = "", 0
+    expected: list[str] = []
     for number, line in enumerate(block.text.splitlines(), block.line):
         prompt = PROMPT.match(line)
         if prompt:

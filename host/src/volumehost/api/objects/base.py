@@ -30,10 +30,12 @@ class ApiStruct(msgspec.Struct, kw_only=True, omit_defaults=True, rename="camel"
     """A JSON object of the API: snake case here, camel case on the wire, unset fields left out.
 
     ``PRIVATE`` names fields whose content must never be shown: of a mapping the keys are shown, of anything else
-    only that it is set.
+    only that it is set. ``MERGE_KEY`` is the wire name of the field that tells the items of a list apart; without it
+    ``name`` does, where there is one.
     """
 
     PRIVATE: ClassVar[frozenset[str]] = frozenset()
+    MERGE_KEY: ClassVar[str] = ""
 
     def __repr__(self) -> str:
         """Only what differs from the defaults, private content masked."""

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from msgspec import field
 
 from volumehost.api.objects.base import ApiStruct, Opaque, ResourceList
@@ -11,6 +13,8 @@ from volumehost.api.objects.base import ApiStruct, Opaque, ResourceList
 
 class VolumeMount(ApiStruct):
     """Where a container sees a volume. ``sub_path_expr`` may use variables of the container's environment."""
+
+    MERGE_KEY: ClassVar[str] = "mountPath"
 
     name: str = ""
     read_only: bool = False
@@ -23,6 +27,8 @@ class VolumeMount(ApiStruct):
 
 class VolumeDevice(ApiStruct):
     """Where a container sees a raw block volume."""
+
+    MERGE_KEY: ClassVar[str] = "devicePath"
 
     name: str = ""
     device_path: str = ""
@@ -141,6 +147,8 @@ class ContainerState(ApiStruct):
 
 class VolumeMountStatus(ApiStruct):
     """How a volume was really mounted into a container."""
+
+    MERGE_KEY: ClassVar[str] = "mountPath"
 
     name: str = ""
     mount_path: str = ""

@@ -31,6 +31,7 @@ class CSIDriverSpec(ApiStruct):
     se_linux_mount: bool | None = None
     node_allocatable_update_period_seconds: int | None = None
     service_account_token_in_secrets: bool | None = None
+    prevent_pod_scheduling_if_missing: bool | None = None
 
 
 class CSIDriver(KubeObject):

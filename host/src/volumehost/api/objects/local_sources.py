@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from msgspec import field
 
 from volumehost.api.objects.base import ApiStruct, QuantityText
@@ -42,6 +44,8 @@ class GitRepoVolumeSource(ApiStruct):
 
 class KeyToPath(ApiStruct):
     """A key of a config map or secret and the file that it becomes; ``mode`` are permission bits."""
+
+    MERGE_KEY: ClassVar[str] = "path"
 
     key: str = ""
     path: str = ""
@@ -83,6 +87,8 @@ class ResourceFieldSelector(ApiStruct):
 
 class DownwardAPIVolumeFile(ApiStruct):
     """A file with the value of one field or resource."""
+
+    MERGE_KEY: ClassVar[str] = "path"
 
     path: str = ""
     field_ref: ObjectFieldSelector | None = None

@@ -14,6 +14,8 @@ from volumehost.api.objects.base import ApiStruct
 class OwnerReference(ApiStruct):
     """An object that owns this one; ``controller`` marks the one that manages it."""
 
+    MERGE_KEY: ClassVar[str] = "uid"
+
     api_version: str = ""
     kind: str = ""
     name: str = ""
@@ -149,6 +151,8 @@ class TopologySelectorTerm(ApiStruct):
 
 class Condition(ApiStruct):
     """One observed condition of an object: ``status`` is ``True``, ``False`` or ``Unknown``."""
+
+    MERGE_KEY: ClassVar[str] = "type"
 
     type: str = ""
     status: str = ""

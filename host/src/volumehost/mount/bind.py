@@ -1,7 +1,7 @@
 """Makes bind mounts with the options asked for, never showing a read-only one read-write where the kernel allows that.
 
-Called by the mounter. With ``mount_setattr`` (kernel 5.12) a detached copy of the mount gets its attributes before it
-is put in place; older kernels need the two steps of MOUNT-08, the second undone when it fails (MOUNT-10).
+Called by the mounter and by the subpath code. With ``mount_setattr`` (kernel 5.12) a detached copy of the mount gets
+its attributes before it is put in place; older kernels need the two steps of MOUNT-08, the second undone when it fails.
 """
 
 from __future__ import annotations
@@ -13,63 +13,72 @@ from typing import Final
 
 from volumehost.mount import syscalls
 from volumehost.mount.options import MountOptions
+from volumehost.mount.places import opened_place
 
 logger = logging.getLogger(__name__)
 
 #: Flags of the source that a remount would otherwise drop (MOUNT-09): statvfs flag to mount flag.
+#: Numbers, because the names are missing from ``os`` on other platforms, where this module must still import.
 _KEPT_FLAGS: Final[dict[int, int]] = {
-    os.ST_RDONLY: syscalls.MS_RDONLY,
-    os.ST_NODEV: syscalls.MS_NODEV,
-    os.ST_NOEXEC: syscalls.MS_NOEXEC,
-    os.ST_NOSUID: syscalls.MS_NOSUID,
-    os.ST_NOATIME: syscalls.MS_NOATIME,
-    os.ST_RELATIME: syscalls.MS_RELATIME,
-    os.ST_NODIRATIME: syscalls.MS_NODIRATIME,
+    0x1: syscalls.MS_RDONLY,
+    0x2: syscalls.MS_NOSUID,
+    0x4: syscalls.MS_NODEV,
+    0x8: syscalls.MS_NOEXEC,
+    0x400: syscalls.MS_NOATIME,
+    0x800: syscalls.MS_NODIRATIME,
+    0x1000: syscalls.MS_RELATIME,
 }
 _ATIME_FLAGS: Final = syscalls.MS_NOATIME | syscalls.MS_RELATIME | syscalls.MS_STRICTATIME
+_CLONE: Final = syscalls.OPEN_TREE_CLONE | syscalls.AT_EMPTY_PATH
+_ONTO: Final = syscalls.MOVE_MOUNT_F_EMPTY_PATH | syscalls.MOVE_MOUNT_T_EMPTY_PATH
+#: What a kernel says to calls that it does not have, and what a seccomp filter says to calls that it does not know.
+_UNKNOWN_CALL: Final = frozenset({errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM})
 
 
-def bind_mount(source: str, target: str, options: MountOptions) -> None:
+def bind_mount(source: str, target: str, options: MountOptions, resolve: int = 0) -> None:
     """Bind ``source`` on ``target``; nothing is left mounted when any part fails.
 
+    :param resolve: RESOLVE flags of openat2(2) for both paths.
     :raises OSError: as the kernel gave it.
     """
+    with opened_place(source, resolve) as source_fd, opened_place(target, resolve) as target_fd:
+        try:
+            bind_descriptors(source_fd, target_fd, options)
+        except OSError as error:
+            if error.errno not in _UNKNOWN_CALL:
+                raise
+        else:
+            return
+    if resolve:
+        # The old calls walk the paths again: they belong under a deadline.
+        raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN), target)
+    bind_mount_in_two_steps(source, target, options)
+
+
+def bind_descriptors(source_fd: int, target_fd: int, options: MountOptions) -> None:
+    """Bind what one descriptor shows on what the other shows; path-only descriptors serve.
+
+    :raises OSError: as the kernel gave it; ENOSYS before kernel 5.12 when options are given, before 5.2 always.
+    """
     to_set, to_clear = options.attributes()
-    if not to_set and not to_clear and not options.propagation:
-        # The copy has the flags of the original, so there is nothing that a second step could add.
-        syscalls.mount(source, target, "", _bind_flags(options), "")
-        return
-    try:
-        _bind_with_attributes(source, target, options, to_set, to_clear)
-    except OSError as error:
-        if error.errno not in {errno.ENOSYS, errno.EOPNOTSUPP}:
-            raise
-        bind_mount_in_two_steps(source, target, options)
-
-
-def _bind_flags(options: MountOptions) -> int:
-    return options.flags & (syscalls.MS_BIND | syscalls.MS_REC)
-
-
-def _bind_with_attributes(source: str, target: str, options: MountOptions, to_set: int, to_clear: int) -> None:
     recursive = syscalls.AT_RECURSIVE if options.flags & syscalls.MS_REC else 0
-    tree = syscalls.open_tree(syscalls.AT_FDCWD, source, syscalls.OPEN_TREE_CLONE | recursive)
+    # Without options the copy has the flags of the original: there is nothing to set (MOUNT-09).
+    tree = syscalls.open_tree(source_fd, "", _CLONE | recursive)
     try:
         if to_set or to_clear:
             syscalls.mount_setattr(tree, "", syscalls.AT_EMPTY_PATH, to_set, to_clear)
         for propagation in options.propagation:
             reach = syscalls.AT_RECURSIVE if propagation & syscalls.MS_REC else 0
-            syscalls.mount_setattr(
-                tree, "", syscalls.AT_EMPTY_PATH | reach, 0, 0, propagation=propagation & ~syscalls.MS_REC
-            )
-        syscalls.move_mount(tree, "", syscalls.AT_FDCWD, target, syscalls.MOVE_MOUNT_F_EMPTY_PATH)
+            kind = propagation & ~syscalls.MS_REC
+            syscalls.mount_setattr(tree, "", syscalls.AT_EMPTY_PATH | reach, 0, 0, propagation=kind)
+        syscalls.move_mount(tree, "", target_fd, "", _ONTO)
     finally:
         os.close(tree)
 
 
 def bind_mount_in_two_steps(source: str, target: str, options: MountOptions) -> None:
     """The way of kernels before 5.12 (MOUNT-07 to -10): bind, then remount with the flags; undone on failure."""
-    syscalls.mount(source, target, "", _bind_flags(options), "")
+    syscalls.mount(source, target, "", options.flags & (syscalls.MS_BIND | syscalls.MS_REC), "")
     try:
         flags = options.flags & ~syscalls.MS_REC | _flags_of(source, options.flags)
         syscalls.mount("", target, "", flags | syscalls.MS_BIND | syscalls.MS_REMOUNT, "")

@@ -15,7 +15,8 @@ from typing import Final
 
 from volumehost.errors import CorruptedMountError, MountError, RemovalError, StillMountedError
 from volumehost.host_services import MountInterface
-from volumehost.mount.corrupted import is_corrupted_mount, path_exists
+from volumehost.mount.corrupted import is_corrupted_mount
+from volumehost.mount.places import Places
 
 logger = logging.getLogger(__name__)
 
@@ -49,7 +50,7 @@ def cleanup_mount_point_with_force(
 def _cleanup(path: str, mounter: MountInterface, extensive: bool, unmount: Callable[[str], None]) -> None:
     corrupted = False
     try:
-        if not path_exists(path):
+        if not Places().exists(path):
             logger.warning("nothing to clean up, the path does not exist: %s", path)
             return
     except OSError as error:

@@ -32,7 +32,10 @@ _MOUNT: Final[dict[int, tuple[str, str]]] = {
     ),
     errno.ELOOP: ("too many symbolic links, or a loop of mounts", ""),
     errno.ENAMETOOLONG: ("a name or the list of options is too long", ""),
-    errno.EUCLEAN: ("the filesystem is damaged", "check it with fsck"),
+    117: (  # EUCLEAN, which only Linux has
+        "the filesystem is damaged",
+        "check it with fsck",
+    ),
     errno.EIO: ("the device has failed", "the kernel log may say more"),
 }
 

@@ -16,11 +16,12 @@ from volumehost.errors import MountError, UnmountError, UnmountTimeoutError
 from volumehost.host_services import MountPoint
 from volumehost.mount import busy, explain, mount_program, refs, syscalls
 from volumehost.mount.bind import bind_mount
-from volumehost.mount.corrupted import is_corrupted_mount, path_exists
+from volumehost.mount.corrupted import is_corrupted_mount
 from volumehost.mount.deadline import DeadlineExceededError, DeadlineRunner
-from volumehost.mount.mount_point import MountPoints, Place
+from volumehost.mount.mount_point import is_likely_not_mount_point, is_mount_point
 from volumehost.mount.mountinfo import read_mount_table
 from volumehost.mount.options import MountOptions, parse_options
+from volumehost.mount.places import Place, Places, opened_place
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +53,7 @@ class LinuxMounter:
         self._mount_seconds = mount_seconds
         self._unmount_seconds = unmount_seconds
         self._runner = runner if runner is not None else DeadlineRunner()
-        self._mount_points = MountPoints(self._runner)
+        self._places = Places(self._runner)
 
     # --- mounting -----------------------------------------------------------------------------------------
 
@@ -79,7 +80,9 @@ class LinuxMounter:
             return
         what = f"mount {source or fs_type} at {target}"
         try:
-            self._runner.run(_mount_by_call, source, target, fs_type, parsed, timeout=seconds, what=what)
+            self._places.without_hanging(
+                _mount_by_call, source, target, fs_type, parsed, what="mount at", path=target, timeout=seconds
+            )
         except DeadlineExceededError as error:
             raise MountError(
                 str(error), action=what, subject=target, errno=errno.ETIMEDOUT, hint="it may still be going on"
@@ -94,11 +97,7 @@ class LinuxMounter:
     def _takes_program(source: str, fs_type: str, options: MountOptions, mount_flags: Sequence[str]) -> bool:
         if options.needs_program or not _HARMLESS_FLAGS.issuperset(mount_flags):
             return True
-        if (
-            options.bind
-            or options.flags & syscalls.MS_REMOUNT
-            or (options.only_propagation and not source and not fs_type)
-        ):
+        if options.bind or options.flags & syscalls.MS_REMOUNT or (options.only_propagation and not fs_type):
             return False
         return mount_program.needs_program(fs_type, source)
 
@@ -142,7 +141,7 @@ class LinuxMounter:
     def _ends_at_once(self, target: str) -> bool:
         """Whether the unmount cannot wait for a disk, a server or a daemon, so that no deadline is needed."""
         try:
-            place = self._mount_points.look(target)
+            place = self._places.look(target)
             return bool(place.mount_root) and (
                 place.fs_type in _MEMORY_FS_TYPES or (place.local and self._stays_mounted(target, place))
             )
@@ -151,7 +150,7 @@ class LinuxMounter:
 
     def _stays_mounted(self, target: str, place: Place) -> bool:
         # A bind mount within one filesystem: the mount around it keeps the filesystem, nothing is written out.
-        return self._mount_points.look(os.path.dirname(target) or ".").stat.device == place.stat.device
+        return self._places.look(os.path.dirname(target) or ".").stat.device == place.stat.device
 
     def _unmount_failed(self, target: str, action: str, error: OSError) -> None:
         number = error.errno or 0
@@ -193,11 +192,11 @@ class LinuxMounter:
 
     def is_mount_point(self, path: str) -> bool:
         """Whether something is mounted exactly there: see ``MountInterface.is_mount_point``."""
-        return self._mount_points.is_mount_point(path)
+        return is_mount_point(path, self._places)
 
     def is_likely_not_mount_point(self, path: str) -> bool:
         """The quick test, negated (MOUNT-30)."""
-        return self._mount_points.is_likely_not_mount_point(path)
+        return is_likely_not_mount_point(path, self._places)
 
     def can_safely_skip_mount_point_check(self) -> bool:
         """Always True: unmounting what is not mounted is harmless here (MOUNT-13)."""
@@ -209,28 +208,33 @@ class LinuxMounter:
         :raises OSError: the path cannot be looked at for another reason.
         """
         try:
-            if not self._runner.run(path_exists, path, timeout=5.0, what=f"look at {path}"):
+            if not self._places.exists(path):
                 return []
+            resolved = self._places.resolve(path)
         except OSError as error:
-            if isinstance(error, DeadlineExceededError) or is_corrupted_mount(error):
+            if is_corrupted_mount(error):
                 logger.warning("%s is a corrupted mount, treated as not mounted: %s", path, error)
                 return []
             raise
-        return refs.search_mount_refs(os.path.realpath(path), self.list_mounts())
+        return refs.search_mount_refs(resolved, self.list_mounts())
 
 
-def _mount_by_call(source: str, target: str, fs_type: str, options: MountOptions) -> None:
+def _mount_by_call(source: str, target: str, fs_type: str, options: MountOptions, resolve: int) -> None:
     if options.bind:
-        bind_mount(source, target, options)
+        bind_mount(source, target, options, resolve)
         return
-    if options.only_propagation and not source and not fs_type:
-        for propagation in options.propagation:
-            syscalls.mount("", target, "", propagation, "")
-        return
-    syscalls.mount(source or fs_type, target, fs_type, options.flags, ",".join(options.data))
+    if resolve:
+        if fs_type not in _MEMORY_FS_TYPES:
+            # Mounting reads from a disk or asks a peer: under a deadline only.
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN), target)
+        with opened_place(target, resolve):
+            pass
+    if not options.only_propagation or fs_type:
+        syscalls.mount(source or fs_type, target, fs_type, options.flags, ",".join(options.data))
     try:
         for propagation in options.propagation:
             syscalls.mount("", target, "", propagation, "")
     except OSError:
-        syscalls.umount2(target, syscalls.UMOUNT_NOFOLLOW | syscalls.MNT_DETACH)
+        if fs_type:
+            syscalls.umount2(target, syscalls.UMOUNT_NOFOLLOW | syscalls.MNT_DETACH)
         raise

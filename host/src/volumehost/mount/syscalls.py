@@ -10,8 +10,7 @@ import ctypes
 import functools
 import os
 import struct
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 CLONE_NEWNS: Final = 0x00020000
 
@@ -70,6 +69,8 @@ RESOLVE_CACHED: Final = 0x20
 
 STATX_TYPE: Final = 0x1
 STATX_MODE: Final = 0x2
+STATX_UID: Final = 0x8
+STATX_GID: Final = 0x10
 STATX_INO: Final = 0x100
 STATX_MNT_ID: Final = 0x1000
 STATX_MNT_ID_UNIQUE: Final = 0x4000
@@ -95,10 +96,8 @@ FSCONFIG_SET_STRING: Final = 1
 _STATMOUNT_FS_TYPE: Final = 0x20
 _STATMOUNT_STRINGS: Final = 512  # where the string area of the answer begins
 _STATX_SIZE: Final = 256
-_STATX_HEAD: Final = struct.Struct("<I4xQ")  # mask, attributes
-_STATX_MODE: Final = struct.Struct("<H2xQ")  # mode at 28, inode at 32
-_STATX_TAIL: Final = struct.Struct("<Q")  # attributes mask at 56
-_STATX_DEVICE: Final = struct.Struct("<IIQ")  # device pair at 136, mount id at 144
+# mask, attributes, (links,) uid, gid, mode, inode, (size, blocks,) known attributes, (times, device,) device, mount id
+_STATX: Final = struct.Struct("<I4xQ4xIIH2xQ16xQ72xIIQ")
 
 
 class _Libc:
@@ -166,11 +165,15 @@ def unshare(flags: int) -> None:
         raise _failed(None)
 
 
-@dataclass(frozen=True, slots=True)
-class Statx:
-    """What this room wants of statx(2). ``mount_root`` is None where the kernel cannot tell (before 5.8)."""
+class Statx(NamedTuple):
+    """What this room wants of statx(2). ``mount_root`` is None where the kernel cannot tell (before 5.8).
+
+    ``mount_id`` is the unique id where ``unique_id``, the reusable one of the mount table otherwise, None if unknown.
+    """
 
     mode: int
+    uid: int
+    gid: int
     inode: int
     device: tuple[int, int]
     mount_root: bool | None
@@ -178,23 +181,21 @@ class Statx:
     unique_id: bool
 
 
-def statx(dir_fd: int, path: str, flags: int, mask: int = STATX_TYPE | STATX_MODE | STATX_INO | STATX_MNT_ID) -> Statx:
+def statx(dir_fd: int, path: str, flags: int, mask: int) -> Statx:
     """System call statx; with AT_STATX_DONT_SYNC the filesystem answers from what it knows, without a peer."""
     buffer = ctypes.create_string_buffer(_STATX_SIZE)
     if _libc().statx(dir_fd, encode(path), flags, mask, buffer) != 0:
         raise _failed(path)
-    answer = buffer.raw
-    got, attributes = _STATX_HEAD.unpack_from(answer, 0)
-    mode, inode = _STATX_MODE.unpack_from(answer, 28)
-    (known,) = _STATX_TAIL.unpack_from(answer, 56)
-    major, minor, mount_id = _STATX_DEVICE.unpack_from(answer, 136)
+    got, attributes, uid, gid, mode, inode, known, major, minor, mount_id = _STATX.unpack_from(buffer)
     return Statx(
-        mode=mode,
-        inode=inode,
-        device=(major, minor),
-        mount_root=bool(attributes & STATX_ATTR_MOUNT_ROOT) if known & STATX_ATTR_MOUNT_ROOT else None,
-        mount_id=mount_id if got & (STATX_MNT_ID | STATX_MNT_ID_UNIQUE) else None,
-        unique_id=bool(got & STATX_MNT_ID_UNIQUE),
+        mode,
+        uid,
+        gid,
+        inode,
+        (major, minor),
+        bool(attributes & STATX_ATTR_MOUNT_ROOT) if known & STATX_ATTR_MOUNT_ROOT else None,
+        mount_id if got & (STATX_MNT_ID | STATX_MNT_ID_UNIQUE) else None,
+        bool(got & STATX_MNT_ID_UNIQUE),
     )
 
 

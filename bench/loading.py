@@ -6,7 +6,6 @@ import os
 import sys
 import tempfile
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pluggy
@@ -62,6 +61,14 @@ class _IndexedPlugin(_Plugin):
         return frozenset({self.source})
 
 
+class _EveryAnswer:
+    """The hook as a plain pluggy host has it: every plugin answers, so that two that match can be told."""
+
+    @contract.hookspec
+    def can_support(self, spec: Spec) -> bool:  # type: ignore[empty-body]  # a specification has no body
+        """Whether the plugin supports the spec."""
+
+
 def _volume() -> Any:
     from volumehost.api.objects import HostPathVolumeSource, Volume
 
@@ -73,8 +80,7 @@ def _lookup(kind: type[_Plugin], count: int) -> tuple[float, float]:
     manager = VolumePluginManager()
     manager.init_plugins(plugins, None, None)
     relay = pluggy.PluginManager(contract.PROJECT_NAME)
-    specification = SimpleNamespace(can_support=contract.VolumePlugin.can_support)
-    relay.add_hookspecs(specification)
+    relay.add_hookspecs(_EveryAnswer)
     for plugin in plugins:
         relay.register(plugin)
     spec = Spec.from_volume(_volume())

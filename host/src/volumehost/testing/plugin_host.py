@@ -1,0 +1,106 @@
+"""A real host over a temporary directory, for tests of one plugin: real mounts, real paths, nothing else running.
+
+::
+
+    host = PluginTestHost(str(tmp_path), volume_config=VolumeConfig(provisioning_enabled=True))
+    plugin = NfsPlugin()
+    plugin.init(host)
+    plugin.new_mounter(spec, pod).set_up(MounterArgs())
+
+It is the host of a node without an API. What a test wants to decide (allocatable resources, configuration) is handed
+in; what it wants to see (events, recycler pods) is kept in plain lists.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from volumehost.hosts.node_host import NodeHost
+from volumehost.spec import VolumeConfig
+
+if TYPE_CHECKING:
+    from volumehost.api.objects import Pod
+    from volumehost.host_services import EventRecorder, MountInterface, RecycleEventRecorder, Recycler
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedEvent:
+    """An event that a plugin recorded on an object."""
+
+    involved: Any
+    event_type: str
+    reason: str
+    message: str
+
+
+class RecordingEvents:
+    """An EventRecorder that keeps what it is given, in order."""
+
+    def __init__(self) -> None:
+        self.events: list[RecordedEvent] = []
+
+    def event(self, involved: Any, event_type: str, reason: str, message: str) -> None:
+        """Keep one event."""
+        self.events.append(RecordedEvent(involved, event_type, reason, message))
+
+
+class RecordingRecycler:
+    """A Recycler that keeps the pods it is to run, and then lets the real one empty their volume."""
+
+    def __init__(self, recycler: Recycler) -> None:
+        self.pods: list[tuple[str, Pod]] = []
+        self._recycler = recycler
+
+    def recycle(self, pv_name: str, pod: Pod, recorder: RecycleEventRecorder) -> None:
+        """Keep the pod, then empty its first volume."""
+        self.pods.append((pv_name, pod))
+        self._recycler.recycle(pv_name, pod, recorder)
+
+
+class PluginTestHost(NodeHost):
+    """The host of a node whose root directory is ``<directory>/root``, which is created (0750).
+
+    :param volume_config: what every plugin is told.
+    :param allocatable: resource name to amount; the machine's own when not given.
+    :param mounter: stands in for the real one, for a test of what happens when a mount fails.
+    """
+
+    def __init__(
+        self,
+        directory: str,
+        *,
+        volume_config: VolumeConfig | None = None,
+        allocatable: Mapping[str, int] | None = None,
+        mounter: MountInterface | None = None,
+    ) -> None:
+        root_dir = os.path.join(os.path.realpath(directory), "root")
+        os.makedirs(root_dir, mode=0o750, exist_ok=True)
+        super().__init__(root_dir, node_name="test-node", mounter=mounter)
+        self.recorder = RecordingEvents()
+        self.recycler = RecordingRecycler(super().get_recycler())
+        self._volume_config = volume_config if volume_config is not None else VolumeConfig()
+        self._allocatable = allocatable
+
+    @property
+    def root_dir(self) -> str:
+        """The root directory, links resolved."""
+        return self.layout.root_dir
+
+    def get_volume_config(self, plugin_name: str) -> VolumeConfig:  # noqa: ARG002 - the same for every plugin
+        """What the test handed in."""
+        return self._volume_config
+
+    def get_node_allocatable(self) -> Mapping[str, int]:
+        """What the test handed in, else the machine's."""
+        return self._allocatable if self._allocatable is not None else super().get_node_allocatable()
+
+    def get_event_recorder(self) -> EventRecorder:
+        """Keeps events in ``recorder.events``."""
+        return self.recorder
+
+    def get_recycler(self) -> Recycler:
+        """Keeps recycler pods in ``recycler.pods`` and empties their volumes."""
+        return self.recycler

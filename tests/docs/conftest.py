@@ -6,6 +6,8 @@ import os
 import re
 import subprocess
 import sys
+import sysconfig
+import venv
 from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
@@ -14,6 +16,9 @@ import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(Path(__file__).parent / "support"))  # page_session: no tests, so no conftest
+
+from page_session import Shell, play  # noqa: E402  (after the path to it)
+
 VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
 
 
@@ -107,3 +112,61 @@ def user_environment() -> dict[str, str]:
     """The environment of a user who has set nothing of ours."""
     ours = re.compile("VOLUMEHOST_|PYTHON|PIP_|PYTEST_|VIRTUAL_ENV|COLUMNS|LINES|NO_COLOR|FORCE_COLOR")
     return {name: value for name, value in os.environ.items() if not ours.match(name)}
+
+
+@pytest.fixture(scope="session")
+def author_venv(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A virtual environment of an author: volumehost and its plugins from wheels, and the tools to build and test.
+
+    What they depend on comes from the environment of the tests, so that nothing has to be downloaded.
+    """
+    home = tmp_path_factory.mktemp("author")
+    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(home / "wheels")]
+    for directory in ("host", "plugins/hostpath", "plugins/emptydir"):
+        done = subprocess.run(
+            [*build, str(REPOSITORY / directory)], capture_output=True, text=True, timeout=100, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+    venv.create(home / "venv", with_pip=True, symlinks=True)
+    python = home / "venv" / "bin" / "python"
+    (packages,) = (home / "venv").glob("lib/python*/site-packages")
+    (packages / "tools_of_the_tests.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    wheels = sorted(map(str, (home / "wheels").iterdir()))
+    install = [str(python), "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--force-reinstall", *wheels]
+    done = subprocess.run(install, capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return home / "venv"
+
+
+@pytest.fixture
+def play_page(
+    tmp_path: Path, author_venv: Path, user_environment: dict[str, str], read_source: Callable[[str], str]
+) -> Callable[[str], list[str]]:
+    """Plays a page in an empty directory, as root, with the default root directory empty; gives back every difference.
+
+    The page's shell has a mount namespace of its own, in which /var/lib is an empty tmpfs: what it does stays there.
+    """
+
+    def run(name: str) -> list[str]:
+        work = tmp_path / "work"
+        work.mkdir()
+        path = f"{author_venv / 'bin'}{os.pathsep}{user_environment['PATH']}"
+        environment = {
+            **user_environment,
+            "PATH": path,
+            "VIRTUAL_ENV": str(author_venv),
+            "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+            "COLUMNS": "100",
+            "LC_ALL": "C.UTF-8",
+            "TMPDIR": str(tmp_path),
+        }
+        with Shell(work, environment, wrapper=("unshare", "--mount", "--propagation", "private")) as shell:
+            output, code = shell.run("mount -t tmpfs tmpfs /var/lib")
+            assert code == 0, output
+            differences = list(play(read_source(name), shell, work))
+            left = shell.run("findmnt --noheadings --raw --output TARGET | grep ^/var/lib/")[0]
+            if left.strip():
+                differences.append(f"the page leaves mounts behind:\n{left}")
+        return differences
+
+    return run

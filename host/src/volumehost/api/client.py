@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, Protocol, TypeVar, runtime_checkable
+from typing import Any, Generic, Literal, Protocol, TypeVar, overload, runtime_checkable
 
 from volumehost.api.objects import KubeObject
 
@@ -64,7 +64,11 @@ class ApiClient(Protocol):
         """
         ...
 
-    def create(self, obj: T | Mapping[str, Any]) -> T:
+    @overload
+    def create(self, obj: T) -> T: ...
+    @overload
+    def create(self, obj: Mapping[str, Any]) -> KubeObject: ...
+    def create(self, obj: KubeObject | Mapping[str, Any]) -> Any:
         """Store a new object and return it with name, uid, resource version and defaults filled in.
 
         The status of kinds that keep it apart is dropped. Without a name, ``metadata.generate_name`` is completed.
@@ -74,7 +78,11 @@ class ApiClient(Protocol):
         """
         ...
 
-    def replace(self, obj: T | Mapping[str, Any]) -> T:
+    @overload
+    def replace(self, obj: T) -> T: ...
+    @overload
+    def replace(self, obj: Mapping[str, Any]) -> KubeObject: ...
+    def replace(self, obj: KubeObject | Mapping[str, Any]) -> Any:
         """Replace everything but the status; return the new state. Fields that the type does not know are kept.
 
         With a resource version in the metadata the object must not have changed since; with a uid it must still be
@@ -86,7 +94,11 @@ class ApiClient(Protocol):
         """
         ...
 
-    def replace_status(self, obj: T | Mapping[str, Any]) -> T:
+    @overload
+    def replace_status(self, obj: T) -> T: ...
+    @overload
+    def replace_status(self, obj: Mapping[str, Any]) -> KubeObject: ...
+    def replace_status(self, obj: KubeObject | Mapping[str, Any]) -> Any:
         """Replace the status and nothing else; otherwise as :meth:`replace`."""
         ...
 

@@ -1,0 +1,1 @@
+"""The parts of the embedded store; use ``volumehost.api.store``."""

@@ -1,0 +1,199 @@
+"""The SQLite file: opening it safely, connections for many threads, transactions.
+
+Readers never wait for the writer (write-ahead log). Writers of one process queue here, those of several processes in
+SQLite. A commit is on disk when it returns.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sqlite3
+import stat
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from volumehost.api.embedded.failures import store_error, store_errors
+from volumehost.api.embedded.tables import bring_up_to_date
+from volumehost.errors import StoreError
+
+logger = logging.getLogger(__name__)
+
+_FILE_MODE = 0o600
+_DIRECTORY_MODE = 0o750
+_SWITCH_PAUSE = 0.01
+
+
+class Database:
+    """One store file. ``busy_timeout`` is how long to wait for other processes' locks, in seconds."""
+
+    def __init__(self, path: str, *, busy_timeout: float) -> None:
+        self.path = path
+        self._busy_timeout = busy_timeout
+        self._lock = threading.Lock()
+        self._writing = threading.Lock()
+        self._idle: list[sqlite3.Connection] = []
+        self._closed = False
+        self._process = os.getpid()
+        # Connections that a fork inherited must neither be used nor closed: closing them would drop the parent's locks.
+        self._inherited: list[sqlite3.Connection] = []
+        with store_errors(path, "open the store"):
+            self._identity = _prepare_file(path)
+            connection = self._open()
+        self._idle.append(connection)
+
+    @contextmanager
+    def read(self) -> Iterator[sqlite3.Connection]:
+        """A transaction that sees one state of the store and changes nothing."""
+        with self._connection("read the store") as connection:
+            connection.execute("BEGIN")
+            try:
+                yield connection
+            finally:
+                _end(connection, "ROLLBACK")
+
+    @contextmanager
+    def write(self) -> Iterator[sqlite3.Connection]:
+        """A transaction that nobody else writes during; on disk when the block ends, undone when it raises."""
+        with self._connection("write the store") as connection, self._writer():
+            self._check_identity()
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                _end(connection, "ROLLBACK")
+                raise
+
+    @contextmanager
+    def watching(self) -> Iterator[sqlite3.Connection]:
+        """A connection of the caller's own for as long as the block lasts, without a transaction."""
+        with self._connection("watch the store") as connection:
+            yield connection
+
+    @property
+    def closed(self) -> bool:
+        """Whether it has been closed."""
+        return self._closed
+
+    def close(self) -> None:
+        """Close the connections that nobody uses; those in use are closed when they come back."""
+        with self._lock:
+            self._closed = True
+            idle, self._idle = self._idle, []
+        if os.getpid() == self._process:
+            for connection in idle:
+                connection.close()
+
+    @contextmanager
+    def _writer(self) -> Iterator[None]:
+        if not self._writing.acquire(timeout=self._busy_timeout):
+            raise StoreError(
+                f"{self.path}: another thread has been writing for {self._busy_timeout:g} s",
+                action="write the store",
+                subject=self.path,
+            )
+        try:
+            yield
+        finally:
+            self._writing.release()
+
+    @contextmanager
+    def _connection(self, action: str) -> Iterator[sqlite3.Connection]:
+        connection = self._take(action)
+        try:
+            yield connection
+        except sqlite3.Error as error:
+            raise store_error(self.path, action, error) from error
+        finally:
+            self._give_back(connection)
+
+    def _take(self, action: str) -> sqlite3.Connection:
+        with self._lock:
+            if os.getpid() != self._process:
+                self._inherited += self._idle
+                self._idle = []
+                self._writing = threading.Lock()
+                self._process = os.getpid()
+            if self._closed:
+                raise StoreError(f"{self.path} has been closed", action=action, subject=self.path)
+            if self._idle:
+                return self._idle.pop()
+        with store_errors(self.path, action):
+            return self._open()
+
+    def _give_back(self, connection: sqlite3.Connection) -> None:
+        with self._lock:
+            if not self._closed:
+                self._idle.append(connection)
+                return
+        connection.close()
+
+    def _open(self) -> sqlite3.Connection:
+        # One thread at a time uses a connection, though not always the same one.
+        connection = sqlite3.connect(
+            self.path, timeout=self._busy_timeout, isolation_level=None, check_same_thread=False
+        )
+        try:
+            _switch_to_wal(connection, self._busy_timeout)
+            connection.execute("PRAGMA synchronous = FULL")
+            # Deleted secrets are overwritten, not only forgotten.
+            connection.execute("PRAGMA secure_delete = ON")
+            bring_up_to_date(connection, self.path)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _check_identity(self) -> None:
+        """A file that was removed or replaced would take writes that nobody ever reads."""
+        try:
+            found = os.stat(self.path)
+        except FileNotFoundError:
+            found = None
+        if found is None or (found.st_dev, found.st_ino) != self._identity:
+            raise StoreError(
+                f"{self.path} was {'removed' if found is None else 'replaced'} while it was in use",
+                action="write the store",
+                subject=self.path,
+                hint="put the file back, or restart this process to work with what is there now",
+            )
+
+
+def _prepare_file(path: str) -> tuple[int, int]:
+    """Make sure that the file is there, regular and private; returns its identity."""
+    os.makedirs(os.path.dirname(path), mode=_DIRECTORY_MODE, exist_ok=True)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, _FILE_MODE)
+    try:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            raise StoreError(f"{path} is not a regular file", action="open the store", subject=path)
+        if found.st_mode & 0o077:
+            logger.warning("%s could be used by others (mode %04o): made private", path, stat.S_IMODE(found.st_mode))
+            os.fchmod(descriptor, _FILE_MODE)
+    finally:
+        os.close(descriptor)
+    return found.st_dev, found.st_ino
+
+
+def _switch_to_wal(connection: sqlite3.Connection, timeout: float) -> None:
+    """SQLite does not wait for locks by itself while a file changes to the write-ahead log."""
+    deadline = time.monotonic() + timeout
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            busy = getattr(error, "sqlite_errorname", "").startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))
+            if not busy or time.monotonic() >= deadline:
+                raise
+            time.sleep(_SWITCH_PAUSE)
+        else:
+            return
+
+
+def _end(connection: sqlite3.Connection, statement: str) -> None:
+    """End a transaction that SQLite may have ended by itself, as it does when the disk is full."""
+    if connection.in_transaction:
+        connection.execute(statement)

@@ -1,0 +1,99 @@
+"""Resource versions and the bounded log of changes that watchers read."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass
+
+from volumehost.errors import GoneError
+
+#: How often the log is shortened, in changes: a little more than the limit may be kept.
+_TRIM_EVERY = 128
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryLimits:
+    """How much history is kept for watchers that come back: at most so many changes, at most so many bytes."""
+
+    changes: int = 10_000
+    size: int = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One line of the log."""
+
+    resource_version: int
+    type: str
+    body: bytes
+
+
+def latest_version(connection: sqlite3.Connection) -> int:
+    """The resource version of the last change of all."""
+    return int(connection.execute("SELECT latest FROM versions").fetchone()[0])
+
+
+def next_version(connection: sqlite3.Connection) -> int:
+    """Claim the next resource version, in a write transaction."""
+    row = connection.execute("UPDATE versions SET latest = latest + 1 RETURNING latest").fetchone()
+    return int(row[0])
+
+
+def append(connection: sqlite3.Connection, change: Change, kind: str, namespace: str, limits: HistoryLimits) -> None:
+    """Log a change, in the write transaction that makes it."""
+    connection.execute(
+        "INSERT INTO changes VALUES (?, ?, ?, ?, ?)",
+        (change.resource_version, kind, namespace, change.type, change.body),
+    )
+    if change.resource_version % _TRIM_EVERY == 0:
+        _trim(connection, limits)
+
+
+def read_after(
+    connection: sqlite3.Connection, resource_version: int, kind: str, namespace: str | None, *, limit: int = 500
+) -> tuple[list[Change], int]:
+    """Changes of a kind after a version, oldest first, and the version up to which they are complete.
+
+    :raises GoneError: some of them are no longer known.
+    """
+    latest, forgotten = connection.execute("SELECT latest, forgotten FROM versions").fetchone()
+    if resource_version < forgotten:
+        raise GoneError(
+            f"changes after resource version {resource_version} are no longer known (oldest: {forgotten})",
+            action=f"watch {kind}",
+            subject=kind,
+            hint="list again and watch from the list's resource version",
+        )
+    if resource_version > latest:
+        raise GoneError(
+            f"resource version {resource_version} has not happened yet (latest: {latest})",
+            action=f"watch {kind}",
+            subject=kind,
+            hint="it is of another store: list again and watch from the list's resource version",
+        )
+    rows = connection.execute(
+        "SELECT resource_version, type, body FROM changes "
+        "WHERE resource_version > ? AND kind = ? AND (? IS NULL OR namespace = ?) ORDER BY resource_version LIMIT ?",
+        (resource_version, kind, namespace, namespace, limit),
+    ).fetchall()
+    changes = [Change(*row) for row in rows]
+    return changes, changes[-1].resource_version if len(changes) == limit else latest
+
+
+def _trim(connection: sqlite3.Connection, limits: HistoryLimits) -> None:
+    """Forget the oldest changes beyond the limits; the newest stays, however large it is."""
+    oldest_kept = None
+    size = 0
+    rows = connection.execute(
+        "SELECT resource_version, length(body) FROM changes ORDER BY resource_version DESC LIMIT ?", (limits.changes,)
+    )
+    for resource_version, length in rows:
+        size += length
+        if size > limits.size and oldest_kept is not None:
+            break
+        oldest_kept = resource_version
+    rows.close()
+    if oldest_kept is not None:
+        deleted = connection.execute("DELETE FROM changes WHERE resource_version < ?", (oldest_kept,)).rowcount
+        if deleted:
+            connection.execute("UPDATE versions SET forgotten = ?", (oldest_kept - 1,))

@@ -1,0 +1,158 @@
+"""How an object changes: creation, replacement, status, deletion. Pure functions on documents; the store keeps them.
+
+What the system owns (uid, times, generation, deletion mark) never comes from the caller.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from volumehost.api.convert import to_wire
+from volumehost.api.defaults import set_create_defaults, set_defaults
+from volumehost.api.embedded.incoming import Incoming
+from volumehost.api.kinds import Kind
+from volumehost.api.merging import merge_known
+from volumehost.api.objects import KubeObject
+from volumehost.api.schema import StructOf, shape_of
+from volumehost.api.validation import validate_create, validate_update
+from volumehost.errors import ApiError, ConflictError, InvalidObjectError
+
+Document = dict[str, Any]
+
+
+def new_document(item: Incoming, *, uid: str, now: str) -> Document:
+    """The document of a new object, which must have its name.
+
+    :raises InvalidObjectError: it breaks a rule.
+    """
+    obj = item.typed
+    metadata = obj.metadata
+    if metadata.resource_version:
+        raise InvalidObjectError(
+            subject=item.kind.describe(metadata.name, metadata.namespace),
+            problems=[("metadata.resourceVersion", "Forbidden: must not be set on objects to be created")],
+        )
+    metadata.uid = uid
+    metadata.creation_timestamp = now
+    metadata.generation = 1
+    metadata.self_link = ""
+    metadata.deletion_timestamp = metadata.deletion_grace_period_seconds = None
+    metadata.managed_fields = []
+    if item.kind.has_status:
+        item.document.pop("status", None)
+        _reset_status(obj)
+    set_create_defaults(set_defaults(obj))
+    validate_create(obj, item.kind)
+    return item.with_typed(obj)
+
+
+def replaced_document(item: Incoming, stored: Document, old: KubeObject) -> Document:
+    """The document after everything but the status was replaced.
+
+    :raises ConflictError: a condition in the metadata does not hold.
+    :raises InvalidObjectError: the new state breaks a rule.
+    """
+    check_conditions(item.kind, item.typed, old)
+    obj, kept = item.typed, old.metadata
+    metadata = obj.metadata
+    metadata.uid = kept.uid
+    metadata.resource_version = kept.resource_version
+    metadata.creation_timestamp = kept.creation_timestamp
+    metadata.generation = kept.generation
+    metadata.generate_name = kept.generate_name
+    metadata.self_link = ""
+    metadata.deletion_timestamp = kept.deletion_timestamp
+    metadata.deletion_grace_period_seconds = kept.deletion_grace_period_seconds
+    if item.kind.has_status:
+        item.document.pop("status", None)
+        _reset_status(obj)
+    set_defaults(obj)
+    validate_update(obj, old, item.kind)
+    document = item.with_typed(obj, stored)
+    if item.kind.has_status:
+        document["status"] = stored.get("status", {})
+    if _desired(document) != _desired(stored):
+        document["metadata"]["generation"] = kept.generation + 1
+    return document
+
+
+def status_document(item: Incoming, stored: Document, old: KubeObject) -> Document:
+    """The document after its status was replaced.
+
+    :raises ConflictError: a condition in the metadata does not hold.
+    :raises ApiError: the kind has no status of its own.
+    """
+    if not item.kind.has_status:
+        raise ApiError(f"a {item.kind.kind} has no status of its own", subject=item.kind.kind)
+    check_conditions(item.kind, item.typed, old)
+    status = item.document.get("status", {}) if item.complete else to_wire(item.typed).get("status", {})
+    if not item.complete:
+        shape = shape_of(item.kind.struct).fields["status"]
+        if isinstance(shape, StructOf):
+            status = merge_known(stored.get("status", {}), status, shape)
+    return copy.copy(stored) | {"status": status}
+
+
+def marked_document(stored: Document, *, now: str) -> Document:
+    """The document of an object that goes as soon as its last finalizer does."""
+    metadata = dict(stored["metadata"])
+    if "deletionTimestamp" not in metadata:
+        metadata["deletionTimestamp"] = now
+        metadata["deletionGracePeriodSeconds"] = 0
+        metadata["generation"] = metadata.get("generation", 0) + 1
+    return stored | {"metadata": metadata}
+
+
+def is_finished(document: Document) -> bool:
+    """Whether nothing keeps a marked object any more."""
+    metadata = document["metadata"]
+    return "deletionTimestamp" in metadata and not metadata.get("finalizers")
+
+
+def check_conditions(kind: Kind[Any], obj: KubeObject, stored: KubeObject) -> None:
+    """Refuse a write that was meant for another state or another object of that name.
+
+    :raises ConflictError: the resource version or the uid is another.
+    """
+    check_condition(kind, stored, uid=obj.metadata.uid, resource_version=obj.metadata.resource_version)
+
+
+def check_condition(
+    kind: Kind[Any], stored: KubeObject, *, uid: str | None = None, resource_version: str | None = None
+) -> None:
+    """The same for conditions given one by one; "" and None are none.
+
+    :raises ConflictError: one of them does not hold.
+    """
+    metadata = stored.metadata
+    subject = kind.describe(metadata.name, metadata.namespace)
+    if uid and uid != metadata.uid:
+        raise ConflictError(
+            f"{subject} is another object of that name (uid {metadata.uid}, not {uid})",
+            subject=subject,
+            hint="it was deleted and made again: read it",
+        )
+    if resource_version and resource_version != metadata.resource_version:
+        raise ConflictError(
+            f"{subject} has changed since it was read (resource version {metadata.resource_version}, "
+            f"not {resource_version})",
+            subject=subject,
+            hint="read it again and retry",
+        )
+
+
+def _reset_status(obj: Any) -> None:
+    obj.status = type(obj.status)()
+
+
+def _desired(document: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in document.items() if key not in {"metadata", "status"}}
+
+
+def encode(document: Document) -> bytes:
+    """The document as it is kept."""
+    return msgspec.json.encode(document)

@@ -1,0 +1,293 @@
+"""EmbeddedStore: the API without a server, one SQLite file under the root directory.
+
+The default behind every command and manager. Several processes may work with one file at once; each write is durable
+when it returns, and a process may be killed at any moment.
+"""
+
+from __future__ import annotations
+
+import secrets
+import sqlite3
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Any, Self, TypeVar, overload
+
+import msgspec
+
+from volumehost.api.client import EventType, ObjectList, WatchEvent
+from volumehost.api.decoding import timestamp
+from volumehost.api.embedded.database import Database
+from volumehost.api.embedded.history import Change, HistoryLimits, append, latest_version, next_version, read_after
+from volumehost.api.embedded.incoming import Incoming, check_stored, incoming, storage_namespace, typed_from_body
+from volumehost.api.embedded.transitions import (
+    Document,
+    check_condition,
+    encode,
+    is_finished,
+    marked_document,
+    new_document,
+    replaced_document,
+    status_document,
+)
+from volumehost.api.embedded.watching import Commits, Watch, select_bodies
+from volumehost.api.kinds import Kind, kind_of
+from volumehost.api.merging import merge_patch
+from volumehost.api.objects import KubeObject
+from volumehost.api.selectors import parse_selector
+from volumehost.errors import AlreadyExistsError, InvalidObjectError, ObjectNotFoundError
+
+T = TypeVar("T", bound=KubeObject)
+
+STORE_FILE = "store.sqlite3"
+
+#: Letters of generated names: no vowels, so that no words arise; none that look alike.
+_SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
+_SUFFIX_LENGTH = 5
+_GENERATED_BASE_LENGTH = 58
+_NAME_ATTEMPTS = 8
+
+
+class EmbeddedStore:
+    """An ApiClient on one file, which is made when it is not there.
+
+    :param path: the file; its directory is made too.
+    :param clock: seconds since the epoch, for creation and deletion times.
+    :param history: how much is remembered for watchers that come back.
+    :param busy_timeout: how long to wait for other writers, in seconds.
+    :raises StoreError: the file cannot be used; says why and what to do. It is then left as it is.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        *,
+        clock: Callable[[], float] = time.time,
+        history: HistoryLimits | None = None,
+        busy_timeout: float = 10.0,
+    ) -> None:
+        self.path = path
+        self._clock = clock
+        self._history = history or HistoryLimits()
+        self._commits = Commits()
+        self._database = Database(path, busy_timeout=busy_timeout)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<EmbeddedStore {self.path}>"
+
+    def close(self) -> None:
+        """Let go of the file; watches end."""
+        self._database.close()
+        self._commits.announce()
+
+    # --- reading -----------------------------------------------------------------------------------------------
+
+    def get(self, kind: type[T], name: str, namespace: str = "") -> T:
+        """See ApiClient."""
+        known = self._kind(kind)
+        with self._database.read() as connection:
+            body = _select(connection, known, name, storage_namespace(known, namespace))
+        result: T = typed_from_body(known, body)
+        return result
+
+    def list(
+        self, kind: type[T], namespace: str | None = None, labels: Mapping[str, str] | str | None = None
+    ) -> ObjectList[T]:
+        """See ApiClient."""
+        known = self._kind(kind)
+        selector = parse_selector(labels)
+        with self._database.read() as connection:
+            bodies = select_bodies(connection, known, namespace)
+            version = latest_version(connection)
+        objects = (typed_from_body(known, body) for body in bodies)
+        return ObjectList([obj for obj in objects if selector.matches(obj.metadata.labels)], str(version))
+
+    def watch(
+        self,
+        kind: type[T],
+        namespace: str | None = None,
+        resource_version: str = "",
+        *,
+        stop: Callable[[], bool] | None = None,
+        timeout: float | None = None,
+    ) -> Iterator[WatchEvent[T]]:
+        """See ApiClient. A resource version that is too old is told here, not at the first event."""
+        known = self._kind(kind)
+        position = _parse_version(resource_version)
+        if position is not None:
+            with self._database.read() as connection:
+                read_after(connection, position, known.kind, namespace, limit=1)
+        watch = Watch(self._database, self._commits, known, namespace, stop=stop, timeout=timeout)
+        return watch.events(position)
+
+    # --- writing -----------------------------------------------------------------------------------------------
+
+    @overload
+    def create(self, obj: T) -> T: ...
+    @overload
+    def create(self, obj: Mapping[str, Any]) -> KubeObject: ...
+    def create(self, obj: KubeObject | Mapping[str, Any]) -> Any:
+        """See ApiClient."""
+        item = incoming(obj)
+        metadata = item.typed.metadata
+        if not metadata.name and metadata.generate_name:
+            return self._create_with_generated_name(item)
+        document = new_document(item, uid=str(uuid.uuid4()), now=self._now())
+        return self._insert(item.kind, document)
+
+    def _create_with_generated_name(self, item: Incoming) -> Any:
+        for _ in range(_NAME_ATTEMPTS - 1):
+            try:
+                return self._insert(item.kind, self._named_document(item))
+            except AlreadyExistsError:
+                continue
+        return self._insert(item.kind, self._named_document(item))
+
+    def _named_document(self, item: Incoming) -> Document:
+        metadata = item.typed.metadata
+        suffix = "".join(secrets.choice(_SUFFIX_LETTERS) for _ in range(_SUFFIX_LENGTH))
+        metadata.name = metadata.generate_name[:_GENERATED_BASE_LENGTH] + suffix
+        return new_document(item, uid=str(uuid.uuid4()), now=self._now())
+
+    def _insert(self, kind: Kind[Any], document: Document) -> Any:
+        metadata = document["metadata"]
+        name, namespace = metadata["name"], metadata.get("namespace", "")
+        with self._database.write() as connection:
+            found = connection.execute(
+                "SELECT 1 FROM objects WHERE kind = ? AND namespace = ? AND name = ?", (kind.kind, namespace, name)
+            ).fetchone()
+            if found:
+                subject = kind.describe(name, namespace)
+                raise AlreadyExistsError(f"{subject} exists already", action=f"create {subject}", subject=subject)
+            body = self._write(connection, kind, document, "ADDED")
+        self._commits.announce()
+        return typed_from_body(kind, body)
+
+    @overload
+    def replace(self, obj: T) -> T: ...
+    @overload
+    def replace(self, obj: Mapping[str, Any]) -> KubeObject: ...
+    def replace(self, obj: KubeObject | Mapping[str, Any]) -> Any:
+        """See ApiClient."""
+        item = incoming(obj)
+        return self._change(item, lambda stored, old: replaced_document(item, stored, old))
+
+    @overload
+    def replace_status(self, obj: T) -> T: ...
+    @overload
+    def replace_status(self, obj: Mapping[str, Any]) -> KubeObject: ...
+    def replace_status(self, obj: KubeObject | Mapping[str, Any]) -> Any:
+        """See ApiClient."""
+        item = incoming(obj)
+        return self._change(item, lambda stored, old: status_document(item, stored, old))
+
+    def patch(self, kind: type[T], name: str, patch: Mapping[str, Any], namespace: str = "") -> T:
+        """See ApiClient."""
+        known = self._kind(kind)
+        namespace = storage_namespace(known, namespace)
+
+        def patched(stored: Document, old: KubeObject) -> Document:
+            item = incoming(merge_patch(stored, patch))
+            found = item.typed.metadata
+            if (found.name, found.namespace) != (name, namespace):
+                raise InvalidObjectError(
+                    subject=known.describe(name, namespace),
+                    problems=[("metadata.name", "Forbidden: a patch cannot change name or namespace")],
+                )
+            return replaced_document(item, stored, old)
+
+        result: T = self._update(known, name, namespace, patched)
+        return result
+
+    def _change(self, item: Incoming, transition: Callable[[Document, KubeObject], Document]) -> Any:
+        metadata = item.typed.metadata
+        if not metadata.name:
+            raise InvalidObjectError(subject=item.kind.kind, problems=[("metadata.name", "Required value")])
+        return self._update(item.kind, metadata.name, metadata.namespace, transition)
+
+    def _update(
+        self, kind: Kind[Any], name: str, namespace: str, transition: Callable[[Document, KubeObject], Document]
+    ) -> Any:
+        with self._database.write() as connection:
+            body = _select(connection, kind, name, namespace)
+            stored: Document = msgspec.json.decode(body)
+            document = transition(stored, typed_from_body(kind, body))
+            if document != stored:
+                body = self._write(connection, kind, document, "DELETED" if is_finished(document) else "MODIFIED")
+        self._commits.announce()
+        return typed_from_body(kind, body)
+
+    def delete(
+        self,
+        kind: type[T],
+        name: str,
+        namespace: str = "",
+        *,
+        uid: str | None = None,
+        resource_version: str | None = None,
+    ) -> T:
+        """See ApiClient."""
+        known = self._kind(kind)
+
+        def marked(stored: Document, old: KubeObject) -> Document:
+            check_condition(known, old, uid=uid, resource_version=resource_version)
+            return marked_document(stored, now=self._now())
+
+        result: T = self._update(known, name, storage_namespace(known, namespace), marked)
+        return result
+
+    # --- helpers -----------------------------------------------------------------------------------------------
+
+    def _write(self, connection: sqlite3.Connection, kind: Kind[Any], document: Document, change: EventType) -> bytes:
+        """Keep the document with a new resource version and log the change; returns the body."""
+        version = next_version(connection)
+        metadata = document["metadata"] | {"resourceVersion": str(version)}
+        body = encode(document | {"metadata": metadata})
+        key = (kind.kind, metadata.get("namespace", ""), metadata["name"])
+        if change == "DELETED":
+            connection.execute("DELETE FROM objects WHERE kind = ? AND namespace = ? AND name = ?", key)
+        else:
+            connection.execute("INSERT OR REPLACE INTO objects VALUES (?, ?, ?, ?)", (*key, body))
+        append(connection, Change(version, change, body), kind.kind, key[1], self._history)
+        return body
+
+    def _now(self) -> str:
+        return timestamp(datetime.fromtimestamp(int(self._clock()), UTC))
+
+    @staticmethod
+    def _kind(struct: type[T]) -> Kind[T]:
+        kind: Kind[Any] = kind_of(struct)
+        check_stored(kind)
+        return kind
+
+
+def _select(connection: sqlite3.Connection, kind: Kind[Any], name: str, namespace: str) -> bytes:
+    row = connection.execute(
+        "SELECT body FROM objects WHERE kind = ? AND namespace = ? AND name = ?", (kind.kind, namespace, name)
+    ).fetchone()
+    if row is None:
+        subject = kind.describe(name, namespace)
+        raise ObjectNotFoundError(f"there is no {subject}", subject=subject)
+    body: bytes = row[0]
+    return body
+
+
+def _parse_version(resource_version: str) -> int | None:
+    if not resource_version:
+        return None
+    if not (resource_version.isascii() and resource_version.isdigit() and len(resource_version) < 19):
+        raise InvalidObjectError(
+            subject="watch",
+            problems=[("resourceVersion", f"Invalid value: {resource_version!r}: not one of this store")],
+        )
+    return int(resource_version)

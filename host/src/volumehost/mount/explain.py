@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Sequence
 from typing import Final
+
+from volumehost.mount import syscalls
 
 _MOUNT: Final[dict[int, tuple[str, str]]] = {
     errno.EPERM: (
@@ -63,3 +66,31 @@ def _explain(table: dict[int, tuple[str, str]], number: int) -> tuple[str, str]:
     reason, hint = table.get(number, ("", ""))
     text = os.strerror(number)
     return (f"{text}: {reason}" if reason else text), hint
+
+
+def complaint_about_options(fs_type: str, options: Sequence[str]) -> str:
+    """What the filesystem itself says against its options, "" when it says nothing; mounts nothing.
+
+    The text can quote values, so the caller masks what is secret.
+    """
+    try:
+        fd = syscalls.fsopen(fs_type)
+    except (OSError, ValueError):
+        return ""
+    try:
+        for option in options:
+            name, equals, value = option.partition("=")
+            command = syscalls.FSCONFIG_SET_STRING if equals else syscalls.FSCONFIG_SET_FLAG
+            syscalls.fsconfig(fd, command, name, value.strip('"') if equals else None)
+    except (OSError, ValueError):
+        return _message(fd)
+    finally:
+        os.close(fd)
+    return ""
+
+
+def _message(fd: int) -> str:
+    try:
+        return os.read(fd, 8192).decode(errors="replace").removeprefix("e ").strip()
+    except OSError:
+        return ""

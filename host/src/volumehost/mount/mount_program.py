@@ -6,19 +6,16 @@ helper runs in a scope of its own, so that a FUSE daemon outlives a restart of t
 
 from __future__ import annotations
 
-import contextlib
-import functools
 import logging
 import os
-import shutil
-import signal
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from volumehost.errors import MountError
 from volumehost.mount.mountinfo import split_options
+from volumehost.mount.places import LOCAL_FS_TYPES
+from volumehost.mount.programs import Programs
 
 logger = logging.getLogger(__name__)
 
@@ -26,7 +23,7 @@ MASK: Final = "<masked>"
 
 #: Types that never work without their helper or mount(8)'s own handling.
 _NEEDS_HELPER: Final = frozenset(
-    {"nfs", "nfs4", "cifs", "smb3", "glusterfs", "ceph", "9p_helper", "fuse", "davfs", "lustre", "ntfs", "ntfs-3g"}
+    {"nfs", "nfs4", "cifs", "smb3", "glusterfs", "ceph", "fuse", "davfs", "lustre", "ntfs", "ntfs-3g", "zfs"}
 )
 #: Types for which an alternative mounter may be configured (MOUNT-05).
 ALTERNATIVE_MOUNTER_FS_TYPES: Final = frozenset({"nfs", "glusterfs", "ceph", "cifs"})
@@ -34,30 +31,15 @@ _HELPER_DIRECTORIES: Final = ("/sbin", "/usr/sbin", "/sbin/fs.d", "/sbin/fs", "/
 _PROBE_SECONDS: Final = 10.0
 
 
-@dataclass(frozen=True, slots=True)
-class ProgramResult:
-    """How a program ended: its status (negative for a signal) and what it wrote, both streams together."""
-
-    returncode: int
-    output: str
-    timed_out: bool = False
-
-
 def needs_program(fs_type: str, source: str) -> bool:
     """Whether mounting takes mount(8): no type to pass to the kernel, a tag as source, or a type with a helper."""
+    if fs_type in LOCAL_FS_TYPES:
+        return fs_type in _NEEDS_HELPER
     if fs_type in {"", "auto", "none"} or "." in fs_type or "," in fs_type or fs_type in _NEEDS_HELPER:
         return True
     if source.startswith(("UUID=", "LABEL=", "PARTUUID=", "PARTLABEL=", "ID=")):
         return True
     return any(os.path.exists(f"{directory}/mount.{fs_type}") for directory in _HELPER_DIRECTORIES)
-
-
-def has_umount_helper(fs_type: str) -> bool:
-    """Whether umount(8) would run ``umount.<type>`` for it (a helper that stops a daemon, for example)."""
-    kind = fs_type.partition(".")[0]
-    return any(
-        os.path.exists(f"{directory}/umount.{name}") for directory in _HELPER_DIRECTORIES for name in {kind, fs_type}
-    )
 
 
 def make_mount_args(
@@ -93,61 +75,9 @@ def split_bind_options(
     return bind, first, second, rest
 
 
-@functools.cache
-def systemd_run_works() -> bool:
-    """Whether commands can be put into a systemd scope (MOUNT-04); found out once per process."""
-    if shutil.which("systemd-run") is None:
-        return False
-    description = "--description=volumehost: does a transient scope work?"
-    result = run_program(["systemd-run", description, "--scope", "true"], timeout=_PROBE_SECONDS)
-    logger.debug("systemd-run --scope %s", "works" if result.returncode == 0 else "does not work here")
-    return result.returncode == 0
-
-
 def in_systemd_scope(command: Sequence[str], target: str) -> list[str]:
     """The command, wrapped so that what it leaves running belongs to a scope of its own."""
     return ["systemd-run", f"--description=Volume mount for {target}", "--scope", "--", *command]
-
-
-def run_program(command: Sequence[str], *, timeout: float | None) -> ProgramResult:
-    """Run it with an empty stdin; after ``timeout`` seconds its whole process group is killed.
-
-    A daemon that it leaves behind may keep the pipe open, so output is read to a file, not to the end of a pipe
-    (MOUNT-15).
-
-    :raises MountError: it cannot be started.
-    """
-    output_fd = os.memfd_create("output", os.MFD_CLOEXEC)
-    try:
-        try:
-            process = subprocess.Popen(
-                list(command), stdin=subprocess.DEVNULL, stdout=output_fd, stderr=output_fd, start_new_session=True
-            )
-        except OSError as error:
-            raise MountError(
-                error.strerror or str(error), action=f"run {command[0]}", subject=command[0], errno=error.errno
-            ) from error
-        timed_out = False
-        try:
-            returncode = process.wait(timeout)
-        except subprocess.TimeoutExpired:
-            timed_out = True
-            returncode = _kill(process)
-        size = os.fstat(output_fd).st_size
-        output = os.pread(output_fd, min(size, 64 * 1024), 0).decode(errors="replace").strip()
-        return ProgramResult(returncode, output, timed_out)
-    finally:
-        os.close(output_fd)
-
-
-def _kill(process: subprocess.Popen[bytes]) -> int:
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    try:
-        return process.wait(1.0)
-    except subprocess.TimeoutExpired:
-        # Stuck in the kernel: the signal takes effect when it comes back, and init or the next wait reaps it.
-        return -int(signal.SIGKILL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,61 +92,75 @@ class MountCommand:
     mount_flags: Sequence[str] = ()
     systemd: bool = True
 
-    def run(self, timeout: float, program: Sequence[str] = ("mount",)) -> None:
-        """Run it.
-
-        :raises MountError: it failed; the text has the command, its masked arguments and its output (MOUNT-06).
-        """
-        masked = self._arguments([MASK] * len(self.sensitive_options))
-        command = [*program, *self._arguments(self.sensitive_options)]
-        if self.systemd and systemd_run_works():
-            command = in_systemd_scope(command, self.target)
-        logger.debug("running %s %s", program[0], masked)
-        result = run_program(command, timeout=timeout)
-        if result.returncode == 0:
-            return
-        status = f"no end within {timeout:g} s" if result.timed_out else _describe_status(result.returncode)
-        raise MountError(
-            f"mount failed: {status}\nMounting command: {program[0]}\nMounting arguments: {' '.join(masked)}\n"
-            f"Output: {mask_secrets(result.output, self.sensitive_options)}",
-            action=f"mount {self.source or self.fs_type} at {self.target}",
-            subject=self.target,
-        )
-
-    def _arguments(self, sensitive_options: Sequence[str]) -> list[str]:
+    def arguments(self, sensitive_options: Sequence[str]) -> list[str]:
+        """Arguments of mount(8) with these as the sensitive options."""
         options = [*self.options, *sensitive_options]
         return make_mount_args(self.source, self.target, self.fs_type, options, self.mount_flags)
 
 
-def mount_by_program(command: MountCommand, *, mounter_path: str, timeout: float) -> None:
-    """Mount by mount(8), a bind mount in two steps (MOUNT-02 to -10); undone when the second step fails.
+class MountProgram:
+    """Runs mount(8) for one mounter.
 
-    :raises MountError: as ``MountCommand.run``.
+    :param mounter_path: an alternative to it for a few network filesystems (MOUNT-05).
     """
-    bind, first, second, secret = split_bind_options(command.options, command.sensitive_options)
-    if not bind:
-        use_alternative = mounter_path and command.fs_type in ALTERNATIVE_MOUNTER_FS_TYPES
-        command.run(timeout, [mounter_path, "mount"] if use_alternative else ["mount"])
-        return
-    replace(command, options=first, sensitive_options=secret).run(timeout)
-    try:
-        replace(command, options=second, sensitive_options=secret).run(timeout)
-    except MountError:
-        result = run_program(["umount", "--", command.target], timeout=timeout)
-        if result.returncode != 0:
-            logger.warning("undoing the bind mount at %s failed, it stays: %s", command.target, result.output)
-        raise
+
+    def __init__(self, programs: Programs | None = None, *, mounter_path: str = "") -> None:
+        self._programs = programs if programs is not None else Programs()
+        self._mounter_path = mounter_path
+        self._systemd_works: bool | None = None
+
+    def mount(self, command: MountCommand, timeout: float) -> None:
+        """Mount, a bind mount in two steps (MOUNT-02 to -10); undone when the second step fails.
+
+        :raises MountError: it failed; the text has the command, its masked arguments and its output (MOUNT-06).
+        """
+        bind, first, second, secret = split_bind_options(command.options, command.sensitive_options)
+        if not bind:
+            use_alternative = self._mounter_path and command.fs_type in ALTERNATIVE_MOUNTER_FS_TYPES
+            self._run(command, timeout, [self._mounter_path, "mount"] if use_alternative else ["mount"])
+            return
+        self._run(replace(command, options=first, sensitive_options=secret), timeout, ["mount"])
+        try:
+            self._run(replace(command, options=second, sensitive_options=secret), timeout, ["mount"])
+        except MountError:
+            result = self._programs.run(["umount", "--", command.target], timeout=timeout)
+            if result.returncode != 0:
+                logger.warning("undoing the bind mount at %s failed, it stays: %s", command.target, result.output)
+            raise
+
+    def _run(self, command: MountCommand, timeout: float, program: Sequence[str]) -> None:
+        masked = command.arguments([MASK] * len(command.sensitive_options))
+        words = [*program, *command.arguments(command.sensitive_options)]
+        if command.systemd and self.systemd_works():
+            words = in_systemd_scope(words, command.target)
+        logger.debug("running %s %s", program[0], masked)
+        result = self._programs.run(words, timeout=timeout)
+        if result.returncode == 0:
+            return
+        raise MountError(
+            f"mount failed: {result.describe()}\nMounting command: {program[0]}\n"
+            f"Mounting arguments: {' '.join(masked)}\nOutput: {mask_secrets(result.output, command.sensitive_options)}",
+            action=f"mount {command.source or command.fs_type} at {command.target}",
+            subject=command.target,
+        )
+
+    def systemd_works(self) -> bool:
+        """Whether commands can be put into a systemd scope (MOUNT-04); found out once."""
+        if self._systemd_works is None:
+            description = "--description=volumehost: does a transient scope work?"
+            try:
+                result = self._programs.run(["systemd-run", description, "--scope", "true"], timeout=_PROBE_SECONDS)
+            except MountError:
+                self._systemd_works = False
+            else:
+                self._systemd_works = result.returncode == 0
+            logger.debug("systemd-run --scope %s", "works" if self._systemd_works else "does not work here")
+        return self._systemd_works
 
 
 def mask_secrets(text: str, sensitive_options: Sequence[str]) -> str:
-    """The text without any sensitive option, nor the value of one."""
-    secrets = {item for option in sensitive_options for item in (option, option.partition("=")[2]) if item}
+    """The text without any sensitive option, nor the value of one (values of one or two characters say nothing)."""
+    secrets = {item for option in sensitive_options for item in (option, option.partition("=")[2]) if len(item) > 2}
     for secret in sorted(secrets, key=len, reverse=True):
         text = text.replace(secret, MASK)
     return text
-
-
-def _describe_status(returncode: int) -> str:
-    if returncode < 0:
-        return f"killed by signal {-returncode}"
-    return f"exit status {returncode}"

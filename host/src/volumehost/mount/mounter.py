@@ -22,6 +22,7 @@ from volumehost.mount.mount_point import is_likely_not_mount_point, is_mount_poi
 from volumehost.mount.mountinfo import read_mount_table
 from volumehost.mount.options import MountOptions, parse_options
 from volumehost.mount.places import Place, Places, opened_place
+from volumehost.mount.programs import Programs
 
 logger = logging.getLogger(__name__)
 
@@ -47,9 +48,10 @@ class LinuxMounter:
         mount_seconds: float = MOUNT_SECONDS,
         unmount_seconds: float = UNMOUNT_SECONDS,
         runner: DeadlineRunner | None = None,
+        programs: Programs | None = None,
     ) -> None:
         """:param mounter_path: an alternative to mount(8) for a few network filesystems (MOUNT-05)."""
-        self._mounter_path = mounter_path
+        self._program = mount_program.MountProgram(programs, mounter_path=mounter_path)
         self._mount_seconds = mount_seconds
         self._unmount_seconds = unmount_seconds
         self._runner = runner if runner is not None else DeadlineRunner()
@@ -76,7 +78,7 @@ class LinuxMounter:
             command = mount_program.MountCommand(
                 source, target, fs_type, options, sensitive_options, mount_flags, systemd
             )
-            mount_program.mount_by_program(command, mounter_path=self._mounter_path, timeout=seconds)
+            self._mount_by_program(command, seconds)
             return
         what = f"mount {source or fs_type} at {target}"
         try:
@@ -91,10 +93,29 @@ class LinuxMounter:
             raise MountError(str(error), action=what, subject=target, errno=errno.EINVAL) from error
         except OSError as error:
             reason, hint = explain.explain_mount(error.errno or 0)
+            if error.errno == errno.EINVAL and not parsed.bind:
+                reason = self._explain_options(fs_type, parsed, sensitive_options) or reason
             raise MountError(reason, action=what, subject=target, hint=hint, errno=error.errno) from error
 
     @staticmethod
+    def _explain_options(fs_type: str, options: MountOptions, sensitive_options: Sequence[str]) -> str:
+        complaint = explain.complaint_about_options(fs_type, options.data)
+        return mount_program.mask_secrets(complaint, sensitive_options)
+
+    def _mount_by_program(self, command: mount_program.MountCommand, seconds: float) -> None:
+        self._program.mount(command, seconds)
+        # Where the parent ignores SIGCHLD every program seems to succeed (MOUNT-06): believe the kernel instead.
+        if not command.mount_flags and self._places.look(command.target).mount_root is False:
+            raise MountError(
+                "mount(8) reported success, but nothing is mounted there",
+                action=f"mount {command.source or command.fs_type} at {command.target}",
+                subject=command.target,
+            )
+
+    @staticmethod
     def _takes_program(source: str, fs_type: str, options: MountOptions, mount_flags: Sequence[str]) -> bool:
+        if fs_type.startswith("fuse") and any(option.startswith("fd=") for option in options.data):
+            return False  # the caller serves it: the descriptor is of this process
         if options.needs_program or not _HARMLESS_FLAGS.issuperset(mount_flags):
             return True
         if options.bind or options.flags & syscalls.MS_REMOUNT or (options.only_propagation and not fs_type):

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 
 import pytest
+
 from volumehost import Spec
 from volumehost.api.objects import (
     Container,

@@ -7,6 +7,7 @@ import stat
 from pathlib import Path
 
 import pytest
+
 from volumehost import Attributes, MounterArgs
 from volumehost.errors import MountError, SpecError, UnsafePathError
 

@@ -7,6 +7,7 @@ import stat
 from pathlib import Path
 
 import pytest
+
 from volumehost import MounterArgs
 from volumehost.errors import MountError, StillMountedError, UnmountError, VolumeHostError
 from volumehost.mount.mounter import LinuxMounter
@@ -26,7 +27,9 @@ def tear_down(plugin, pod):
     plugin.new_unmounter("scratch", pod.metadata.uid).tear_down()
 
 
-def test_br66_the_tmpfs_has_the_size_and_content_survives_a_host_restart(plugin, host, make_spec, pod, data_dir, mounts):
+def test_br66_the_tmpfs_has_the_size_and_content_survives_a_host_restart(
+    plugin, host, make_spec, pod, data_dir, mounts
+):
     spec = make_spec("Memory", "8Mi")
     plugin.new_mounter(spec, pod).set_up(MounterArgs())
     assert filesystem_size(data_dir) == 8 * MIB

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+
 from volumehost import MounterArgs
 from volumehost.errors import RemovalError, StillMountedError
 from volumehost.mount import syscalls
@@ -101,9 +102,7 @@ def _mount_dead_fuse(path: str) -> None:
 
 
 @pytest.mark.parametrize("restart", [False, True])
-def test_br70_files_written_below_after_the_unmount_are_kept(
-    plugin, host, make_spec, pod, data_dir, meta_dir, restart
-):
+def test_br70_files_written_below_after_the_unmount_are_kept(plugin, host, make_spec, pod, data_dir, meta_dir, restart):
     plugin.new_mounter(make_spec("Memory", "1Mi"), pod).set_up(MounterArgs())
     LinuxMounter().unmount(data_dir)
     Path(data_dir, "late").write_text("written by a process that kept the path")

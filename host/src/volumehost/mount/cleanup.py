@@ -48,11 +48,18 @@ def cleanup_mount_point_with_force(
 
 
 def _cleanup(path: str, mounter: MountInterface, extensive: bool, unmount: Callable[[str], None]) -> None:
+    places = Places()
     corrupted = False
     try:
-        if not Places().exists(path):
-            logger.warning("nothing to clean up, the path does not exist: %s", path)
+        if stat.S_ISLNK(places.look(path, follow=False).stat.mode):
+            # What a link leads to is not ours to unmount.
+            os.unlink(path)
             return
+        if not places.exists(path):
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+    except (FileNotFoundError, NotADirectoryError):
+        logger.warning("nothing to clean up, the path does not exist: %s", path)
+        return
     except OSError as error:
         if not is_corrupted_mount(error):
             raise MountError(
@@ -64,10 +71,10 @@ def _cleanup(path: str, mounter: MountInterface, extensive: bool, unmount: Calla
         corrupted = True
     if corrupted or mounter.can_safely_skip_mount_point_check():
         unmount(path)
-        _remove(path)
+        _remove(path, places)
         return
     if not _is_mounted(path, mounter, extensive):
-        _remove(path)
+        _remove(path, places)
         return
     unmount(path)
     if _is_mounted(path, mounter, extensive):
@@ -77,7 +84,7 @@ def _cleanup(path: str, mounter: MountInterface, extensive: bool, unmount: Calla
             subject=path,
             hint="something else is mounted there too; clean up again",
         )
-    _remove(path)
+    _remove(path, places)
 
 
 def _is_mounted(path: str, mounter: MountInterface, extensive: bool) -> bool:
@@ -89,9 +96,9 @@ def _is_mounted(path: str, mounter: MountInterface, extensive: bool) -> bool:
         return True
 
 
-def _remove(path: str) -> None:
+def _remove(path: str, places: Places) -> None:
     try:
-        if stat.S_ISDIR(os.lstat(path).st_mode):
+        if stat.S_ISDIR(places.look(path, follow=False).stat.mode):
             os.rmdir(path)
         else:
             os.unlink(path)

@@ -216,9 +216,9 @@ class SafeFormatAndMount:
             return
         if result.returncode == _FSCK_CORRECTED:
             logger.info("fsck found errors on %s and corrected them", device)
-        elif result.returncode == _FSCK_UNCORRECTED:
+        elif result.returncode == _FSCK_UNCORRECTED or result.timed_out:
             raise FormatError(
-                f"fsck found errors on the device that it could not correct: {result.output}",
+                f"fsck did not leave the device in order: {result.describe()}: {result.output}",
                 kind=HAS_FILESYSTEM_ERRORS,
                 action=f"check {device}",
                 subject=device,

@@ -81,13 +81,14 @@ class Places:
         self._checked_filesystems = float("-inf")
         self._revalidating = True
 
-    def look(self, path: str) -> Place:
-        """Look at what lies at the path, links followed, asking no server or daemon about it.
+    def look(self, path: str, *, follow: bool = True) -> Place:
+        """Look at what lies at the path, asking no server or daemon about it.
 
+        :param follow: whether a symbolic link at the end of the path is followed.
         :raises OSError: the path cannot be reached.
         :raises DeadlineExceededError: a directory on the way does not answer.
         """
-        return self.without_hanging(_look, path, what="look at", path=path)
+        return self.without_hanging(_look, path, follow, what="look at", path=path)
 
     def resolve(self, path: str) -> str:
         """The path with every link resolved; OSError when something on it does not exist."""
@@ -153,14 +154,16 @@ class Places:
         return not self._revalidating
 
 
-def open_place(path: str, resolve: int) -> int:
-    """A path-only descriptor of what lies at the path, links followed; the caller closes it.
+def open_place(path: str, resolve: int, *, follow: bool = True) -> int:
+    """A path-only descriptor of what lies at the path; the caller closes it.
 
     :param resolve: RESOLVE flags of openat2(2); 0 works on any kernel.
+    :param follow: whether a symbolic link at the end of the path is followed.
     """
+    flags = os.O_PATH if follow else os.O_PATH | os.O_NOFOLLOW
     if resolve:
-        return syscalls.openat2(syscalls.AT_FDCWD, path, os.O_PATH, resolve)
-    return os.open(path, os.O_PATH | os.O_CLOEXEC)
+        return syscalls.openat2(syscalls.AT_FDCWD, path, flags, resolve)
+    return os.open(path, flags | os.O_CLOEXEC)
 
 
 @contextmanager
@@ -185,8 +188,8 @@ def look_at_fd(fd: int) -> Place:
     return Place(stat, stat.mount_root, fs_type)
 
 
-def _look(path: str, resolve: int) -> Place:
-    fd = open_place(path, resolve)
+def _look(path: str, follow: bool, resolve: int) -> Place:
+    fd = open_place(path, resolve, follow=follow)
     try:
         return look_at_fd(fd)
     finally:

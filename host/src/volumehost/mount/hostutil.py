@@ -9,6 +9,7 @@ from typing import Final
 
 from volumehost.errors import MountError, VolumeHostError
 from volumehost.host_services import MountInterface
+from volumehost.mount.places import Places
 from volumehost.mount.refs import find_containing_mount
 
 _SELINUX_FS: Final = "/sys/fs/selinux"
@@ -19,13 +20,14 @@ class UnrecognisedFileTypeError(VolumeHostError):
 
 
 class LinuxHostUtils:
-    """Answers from the machine itself.
+    """Answers from the machine itself; a path that does not answer raises DeadlineExceededError (a TimeoutError).
 
     :param selinux_fs: where SELinux shows that it is on; for tests.
     """
 
-    def __init__(self, mounter: MountInterface, *, selinux_fs: str = _SELINUX_FS) -> None:
+    def __init__(self, mounter: MountInterface, *, places: Places | None = None, selinux_fs: str = _SELINUX_FS) -> None:
         self._mounter = mounter
+        self._places = places if places is not None else Places()
         self._selinux_fs = selinux_fs
 
     def device_opened(self, path: str) -> bool:
@@ -53,7 +55,7 @@ class LinuxHostUtils:
 
     def path_is_device(self, path: str) -> bool:
         """Whether it is a block or character device; OSError when it cannot be looked at (HOSTUTIL-02)."""
-        mode = os.stat(path).st_mode
+        mode = self._places.check(path).stat.mode
         return stat.S_ISBLK(mode) or stat.S_ISCHR(mode)
 
     def get_file_type(self, path: str) -> str:
@@ -63,7 +65,7 @@ class LinuxHostUtils:
         :raises UnrecognisedFileTypeError: it is something else, a FIFO for example.
         """
         try:
-            mode = os.stat(path).st_mode
+            mode = self._places.check(path).stat.mode
         except (FileNotFoundError, NotADirectoryError):
             raise FileNotFoundError(errno.ENOENT, f'path "{path}" does not exist', path) from None
         for test, name in _FILE_TYPES:
@@ -78,38 +80,38 @@ class LinuxHostUtils:
     def path_exists(self, path: str) -> bool:
         """Whether it exists, links followed; any error but "does not exist" is raised (HOSTUTIL-04)."""
         try:
-            os.stat(path)
+            self._places.check(path)
         except (FileNotFoundError, NotADirectoryError):
             return False
         return True
 
     def make_dir(self, path: str) -> None:
         """Create the directory with its parents, 0755."""
-        os.makedirs(path, mode=0o755, exist_ok=True)
+        self._places.under_deadline(_make_dirs, path, what=f"create {path}")
 
     def make_file(self, path: str) -> None:
         """Create an empty file 0644 unless it exists; parents must exist (HOSTPATH-26)."""
-        os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o644))
+        self._places.under_deadline(_make_file, path, what=f"create {path}")
 
     def eval_host_symlinks(self, path: str) -> str:
         """The path with every link resolved; a dangling link is an error (HOSTUTIL-05)."""
-        return os.path.realpath(path, strict=True)
+        return self._places.resolve(path)
 
     def get_owner(self, path: str) -> tuple[int, int]:
         """(uid, gid), links followed (HOSTUTIL-06)."""
-        found = os.stat(path)
+        found = self._places.ask(path)
         return found.st_uid, found.st_gid
 
     def get_mode(self, path: str) -> int:
         """Permission bits with setuid, setgid and sticky."""
-        return stat.S_IMODE(os.stat(path).st_mode)
+        return stat.S_IMODE(self._places.ask(path).st_mode)
 
     def make_rshared(self, path: str) -> None:
         """Put the path on a shared mount, so that later mounts reach containers (HOSTUTIL-08, -09).
 
         :raises MountError: it cannot be bound on itself or made shared; the bind is undone then.
         """
-        resolved = os.path.realpath(path)
+        resolved = self._places.resolve(path)
         if find_containing_mount(resolved, self._mounter.list_mounts()).shared:
             return
         try:
@@ -130,14 +132,14 @@ class LinuxHostUtils:
         """Whether the mount that holds the path carries SELinux labels (HOSTUTIL-10)."""
         if not self._selinux_is_on():
             return False
-        entry = find_containing_mount(os.path.realpath(path), self._mounter.list_mounts())
+        entry = find_containing_mount(self._places.resolve(path), self._mounter.list_mounts())
         return "seclabel" in entry.super_options or "seclabel" in entry.options
 
     def get_selinux_mount_context(self, path: str) -> str:
         """The mount's ``context=`` option without quotes, "" when there is none (HOSTUTIL-11)."""
         if not self._selinux_is_on():
             return ""
-        entry = find_containing_mount(os.path.realpath(path), self._mounter.list_mounts())
+        entry = find_containing_mount(self._places.resolve(path), self._mounter.list_mounts())
         for option in entry.super_options:
             name, _, value = option.partition("=")
             if name == "context":
@@ -155,3 +157,12 @@ _FILE_TYPES: Final = (
     (stat.S_ISCHR, "CharDevice"),
     (stat.S_ISBLK, "BlockDevice"),
 )
+
+
+def _make_dirs(path: str) -> None:
+    os.makedirs(path, mode=0o755, exist_ok=True)
+
+
+def _make_file(path: str) -> None:
+    # A FIFO in the place must not make the open wait for a writer.
+    os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC, 0o644))

@@ -25,11 +25,9 @@ def is_mount_point(path: str, places: Places | None = None) -> bool:
     """
     places = places if places is not None else Places()
     try:
-        place = places.look(path)
+        place = places.check(path)
         if place.mount_root is None:
             return _is_in_table(path, places)
-        if place.mount_root and not place.local:
-            places.ask(path)
     except DeadlineExceededError as error:
         raise _corrupted(path, str(error), errno.ETIMEDOUT) from error
     except PermissionError:

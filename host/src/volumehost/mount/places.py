@@ -100,7 +100,25 @@ class Places:
         :raises OSError: it answers with an error.
         :raises DeadlineExceededError: it does not answer.
         """
-        return self._runner.run(os.stat, path, timeout=self._answer_seconds, what=f"stat {path}")
+        return self.under_deadline(os.stat, path, what=f"stat {path}")
+
+    def check(self, path: str) -> Place:
+        """Look at the path, and make it answer if it is a mount of something that may be dead.
+
+        :raises OSError: it cannot be reached, or answers with an error.
+        :raises DeadlineExceededError: it does not answer.
+        """
+        place = self.look(path)
+        if place.mount_root and not place.local:
+            self.ask(path)
+        return place
+
+    def under_deadline(self, function: Callable[..., T], *args: Any, what: str) -> T:
+        """``function(*args)``, which may touch something that does not answer.
+
+        :raises DeadlineExceededError: it did not come back.
+        """
+        return self._runner.run(function, *args, timeout=self._answer_seconds, what=what)
 
     def exists(self, path: str) -> bool:
         """Whether the path exists, links followed; a dead mount is an error, not an absence (MOUNT-40).
@@ -109,11 +127,9 @@ class Places:
             something that can still be reached (seen on CIFS).
         """
         try:
-            place = self.look(path)
-            if place.mount_root and not place.local:
-                self.ask(path)
+            self.check(path)
         except (FileNotFoundError, NotADirectoryError):
-            if self._runner.run(os.access, path, os.F_OK, timeout=self._answer_seconds, what=f"access {path}"):
+            if self.under_deadline(os.access, path, os.F_OK, what=f"access {path}"):
                 raise OSError(errno.ESTALE, os.strerror(errno.ESTALE), path) from None
             return False
         return True

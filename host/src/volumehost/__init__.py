@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False  # importing typing for it would double the cost of importing this package
 if TYPE_CHECKING:
+    from typing import Any
+
     from volumehost import errors
     from volumehost._version import __version__
     from volumehost.hookspecs import (

@@ -42,10 +42,12 @@ def check_contract(plugin: Any, registry: HookRegistry, *, name: str, origin: Or
             action=f"loading the volume plugin {name} of {origin}",
             hint="the plugin's author must mend this; see the hook reference",
         )
-    notes = tuple(
+    notes = [
         f"has a function named {hook} that is not marked with @hookimpl, and so is never called" for hook in unmarked
-    )
-    return Contract(interfaces, implementations, notes)
+    ]
+    for implementation in implementations.values():
+        notes += map(str, registry.deprecations(implementation.hook, implementation.arguments))
+    return Contract(interfaces, implementations, tuple(notes))
 
 
 def _implementations(plugin: Any, registry: HookRegistry) -> tuple[dict[str, Implementation], list[str]]:

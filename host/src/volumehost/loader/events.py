@@ -23,8 +23,9 @@ class ProbeEvent:
     """A plugin, or a distribution with plugins, appeared, changed or went away.
 
     A prober of plugin objects sets ``plugin_name`` and ``plugin`` (None for a removal). A prober of installed
-    distributions sets ``distribution``: what is installed, not imported yet (None for a removal), and gives the
-    distribution's name as ``plugin_name``. Importing is left to the manager, because it knows what is in use.
+    distributions gives the distribution's name as ``plugin_name``, sets ``installed``, and ``distribution``: what
+    lies on the disk, not imported yet (None for a removal). Importing is left to the manager, because it knows
+    what is in use.
     """
 
     operation: ProbeOperation
@@ -36,10 +37,14 @@ class ProbeEvent:
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
-    """Events and errors of one probe; both count at the same time (MGR-PROBE-02)."""
+    """Events and errors of one probe; both count at the same time (MGR-PROBE-02).
+
+    ``changed``: something changed in the environment, be it no plugin: what failed to load may work now.
+    """
 
     events: Sequence[ProbeEvent] = ()
     errors: Sequence[Exception] = ()
+    changed: bool = False
 
 
 class DynamicPluginProber(Protocol):

@@ -9,51 +9,65 @@ from dataclasses import dataclass
 from typing import Any
 
 
-@dataclass(slots=True)
-class Outcome:
-    """How a guarded call ended: a value, an error (SystemExit too), or not at all within its deadline."""
+class DeadlinePassedError(Exception):
+    """A guarded call did not come back in time. Its thread goes on: Python offers no way to end it."""
 
-    thread: threading.Thread
+    def __init__(self, seconds: float, thread: threading.Thread) -> None:
+        super().__init__(f"it did not come back within {seconds:g} s")
+        self.thread = thread
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a guarded call ended: with a value, or with an error, which may be SystemExit or DeadlinePassedError."""
+
     value: Any = None
     error: BaseException | None = None
-    finished: bool = False
-
-    @property
-    def stuck(self) -> bool:
-        """Whether its thread still runs, past the deadline."""
-        return self.thread.is_alive()
 
 
 class Guard:
     """Runs calls in daemon threads, and knows whether the present thread is one of them."""
 
     def __init__(self) -> None:
-        self._inside = threading.local()
+        self._local = threading.local()
 
     @property
     def inside(self) -> bool:
         """Whether the caller runs inside a guarded call; such a caller must not wait for the manager's lock."""
-        return getattr(self._inside, "depth", 0) > 0
+        return getattr(self._local, "inside", False)
 
     def run(self, function: Callable[[], Any], timeout: float, name: str) -> Outcome:
-        """Call the function in a daemon thread and wait at most ``timeout`` seconds for it.
-
-        Never raises what the function raises: the outcome carries it. A thread that does not end in time is left
-        alone; Python offers no way to end it.
-        """
-        outcome: Outcome
+        """Call the function in a daemon thread and wait at most ``timeout`` seconds for it; never raises."""
+        outcomes: list[Outcome] = []
         context = contextvars.copy_context()
 
         def work() -> None:
-            self._inside.depth = 1
+            self._local.inside = True
             try:
-                outcome.value = context.run(function)
-            except BaseException as error:  # noqa: BLE001 - SystemExit and KeyboardInterrupt of a plugin are its own
-                outcome.error = error
-            outcome.finished = True
+                outcomes.append(Outcome(value=context.run(function)))
+            except BaseException as error:  # noqa: BLE001 - SystemExit and the like of a plugin are its own
+                outcomes.append(Outcome(error=error))
 
         thread = threading.Thread(target=work, name=name, daemon=True)
-        outcome = Outcome(thread)
         thread.start()
         thread.join(timeout)
-        return outcome
+        return outcomes[0] if outcomes else Outcome(error=DeadlinePassedError(timeout, thread))
+
+
+def still_running(error: BaseException | None) -> bool:
+    """Whether the call that led to the error is one that has not come back even now."""
+    cause = error
+    while cause is not None and not isinstance(cause, DeadlinePassedError):
+        cause = cause.__cause__
+    return cause is not None and cause.thread.is_alive()
+
+
+def describe(error: BaseException) -> str:
+    """One line on how third-party code failed."""
+    if isinstance(error, DeadlinePassedError):
+        return str(error)
+    if isinstance(error, SystemExit):
+        return f"it tried to end the process (SystemExit: {error.code})"
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        return f"missing module {error.name!r}"
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from volumehost.errors import HookNotImplementedError, PluginNotFoundError
-from volumehost.hookspecs import INTERFACES, OPTIONAL_HOOKS, required_hooks
+from volumehost.hookspecs import INTERFACES, required_hooks
 from volumehost.loader.hook_methods import HookMethods
-from volumehost.loader.origin import Origin
 
 if TYPE_CHECKING:
     from volumehost.loader.contract import Contract
+    from volumehost.loader.origin import Origin
 
 
 class LoadedPlugin(HookMethods):
@@ -34,9 +34,14 @@ class LoadedPlugin(HookMethods):
         self.contract = contract
         #: Called without a lock when the last user has let go; set by the manager.
         self.on_idle: Callable[[], None] | None = None
+        #: Kinds of source for which to ask it, None for any; known once it is initialised.
+        self.sources: frozenset[str] | None = None
+        #: Kinds of source for which ``can_support`` has answered as it should; kept by whoever asks.
+        self.proven_sources: set[str] = set()
+        #: Whether new volumes may use it: False once its distribution was removed.
+        self.offered = True
         self._lock = threading.Lock()
         self._users: set[str] = set()
-        self._offered = True
         self._retired = False
         self.bind_hooks(hooks)
 
@@ -91,21 +96,17 @@ class LoadedPlugin(HookMethods):
         with self._lock:
             return frozenset(self._users)
 
-    @property
-    def offered(self) -> bool:
-        """Whether new volumes may use it: False once its distribution was removed."""
-        return self._offered
-
-    def set_offered(self, offered: bool) -> None:
-        """Offer it for new volumes, or no longer."""
-        self._offered = offered
-
     def retire(self) -> bool:
         """Refuse any further user, unless somebody holds it now; whether it is retired."""
         with self._lock:
             if not self._users:
                 self._retired = True
             return self._retired
+
+    def unretire(self) -> None:
+        """Take it back: what was to replace it cannot."""
+        with self._lock:
+            self._retired = False
 
     def __repr__(self) -> str:
         return f"<LoadedPlugin {self.name} from {self.origin}>"
@@ -119,13 +120,3 @@ class LoadedPlugin(HookMethods):
             version=self.origin.version,
             action=f"calling the volume plugin {self.name}",
         )
-
-
-def optional_default(hook: str) -> Any:
-    """The answer that stands when an optional hook is not implemented."""
-    return OPTIONAL_HOOKS[hook]
-
-
-def declared_sources(plugin: LoadedPlugin) -> Collection[str] | None:
-    """The kinds of source that the plugin declares, None for any."""
-    return plugin.get_volume_sources()

@@ -1,14 +1,15 @@
-"""Loads one plugin: from an object or an entry point to a checked, initialised :class:`LoadedPlugin`."""
+"""Loads one plugin: from an object to a checked, initialised :class:`LoadedPlugin`, each step with its own error."""
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Callable
-from dataclasses import dataclass
+import warnings
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any, cast
 
 from volumehost.errors import (
     InvalidPluginNameError,
+    PluginCallError,
+    PluginContractError,
     PluginDeniedError,
     PluginError,
     PluginImportError,
@@ -16,60 +17,69 @@ from volumehost.errors import (
 )
 from volumehost.loader.binding import bind
 from volumehost.loader.contract import Contract, check_contract
+from volumehost.loader.guard import describe
 from volumehost.loader.loaded import LoadedPlugin
 from volumehost.loader.names import plugin_name_faults
 from volumehost.loader.trust import ENV_DISABLE
 
 if TYPE_CHECKING:
-    from volumehost.loader.guard import Guard, Outcome
+    from volumehost.loader.guard import Guard
     from volumehost.loader.origin import Origin
     from volumehost.loader.registry import HookRegistry
     from volumehost.loader.trust import TrustPolicy
     from volumehost.volume_host import VolumeHost
 
 
-def import_entry_point(value: str) -> object:
-    """The object that an entry point's value ``module:attribute`` names; just the module without an attribute."""
-    reference = value.partition("[")[0].strip()
-    module_name, _, attributes = reference.partition(":")
-    found: Any = importlib.import_module(module_name.strip())
-    for attribute in filter(None, attributes.strip().split(".")):
-        found = getattr(found, attribute)
-    return cast("object", found)
-
-
-def instantiate(found: object) -> object:
-    """A class is called without arguments; an instance or a module is the plugin itself."""
-    return found() if isinstance(found, type) else found
-
-
-@dataclass(frozen=True, slots=True)
 class PluginLoader:
-    """Turns objects into loaded plugins. Third-party code runs in the guard's threads, each with a deadline."""
+    """Turns objects into loaded plugins. Third-party code runs in the guard's threads, each call with a deadline."""
 
-    registry: HookRegistry
-    guard: Guard
-    trust: TrustPolicy
-    timeout: float
+    def __init__(self, registry: HookRegistry, guard: Guard, trust: TrustPolicy, timeout: float) -> None:
+        self.registry = registry
+        self._guard = guard
+        self._trust = trust
+        self._timeout = timeout
 
     def prepare(self, make: Callable[[], object], origin: Origin, label: str) -> LoadedPlugin:
         """Create the plugin and check it, without initialising it.
 
+        :param make: imports or returns a class, an instance or a module.
         :raises PluginError: of the kind that says what failed.
         """
-        outcome = self.guard.run(lambda: self._prepare(make, origin, label), self.timeout, f"load {label}")
+        outcome = self._guard.run(lambda: self._prepare(make, origin, label), self._timeout, f"load {label}")
         if isinstance(outcome.error, PluginError):
             raise outcome.error
-        if not outcome.finished or outcome.error is not None:
+        if outcome.error is not None:
             raise PluginImportError(
-                describe(outcome, self.timeout),
-                plugin=label,
-                distribution=origin.distribution,
-                version=origin.version,
-                action=f"loading the volume plugin {label} of {origin}",
-                hint=_hint(origin),
+                describe(outcome.error), **_about(origin, label), hint=mending_hint(origin)
             ) from outcome.error
         return cast("LoadedPlugin", outcome.value)
+
+    def init(self, plugin: LoadedPlugin, host: VolumeHost | None) -> None:
+        """Call the plugin's ``init``, then ask which sources it declares.
+
+        :raises PluginInitError: it raised, or did not come back in time (MGR-INIT-07).
+        :raises PluginContractError: ``get_volume_sources`` gave no collection of strings.
+        """
+        outcome = self._guard.run(lambda: self._init(plugin, host), self._timeout, f"init {plugin.name}")
+        if isinstance(outcome.error, PluginContractError):
+            raise outcome.error
+        if outcome.error is not None:
+            raise PluginInitError(
+                f"failed to load volume plugin {plugin.name}, error: {describe(outcome.error)}",
+                **_about(plugin.origin, plugin.name),
+                hint=mending_hint(plugin.origin),
+            ) from outcome.error
+
+    def shutdown(self, plugin: LoadedPlugin) -> PluginError | None:
+        """Call the plugin's ``shutdown``; what it raises is returned, so that the others get theirs (BR-18)."""
+        outcome = self._guard.run(plugin.shutdown, self._timeout, f"shut down {plugin.name}")
+        if outcome.error is None:
+            return None
+        error = PluginCallError(
+            f"shutdown failed: {describe(outcome.error)}", **_about(plugin.origin, plugin.name, "unloading")
+        )
+        error.__cause__ = outcome.error
+        return error
 
     def _prepare(self, make: Callable[[], object], origin: Origin, label: str) -> LoadedPlugin:
         plugin = instantiate(make())
@@ -78,71 +88,83 @@ class PluginLoader:
         self._check_name(name, origin)
         return build(plugin, name, origin, contract, self.registry)
 
+    def _init(self, plugin: LoadedPlugin, host: VolumeHost | None) -> None:
+        plugin.init(host)
+        plugin.sources = _check_sources(plugin)
+        _warn_of_deprecations(plugin, self.registry)
+
     def _check_name(self, name: object, origin: Origin) -> None:
-        if not isinstance(name, str):
-            faults = [f"get_plugin_name returned {type(name).__name__}, not a string"]
-        else:
-            faults = plugin_name_faults(name)
+        faults = (
+            plugin_name_faults(name)
+            if isinstance(name, str)
+            else [f"get_plugin_name returned {type(name).__name__}, not a string"]
+        )
+        if not faults:
+            faults = self._trust.name_faults(str(name), origin)
         if faults:
             raise InvalidPluginNameError(
-                f"volume plugin has invalid name: {_quoted(name)}: {';'.join(faults)}",
-                plugin=str(name),
-                distribution=origin.distribution,
-                version=origin.version,
-                action=f"loading a volume plugin of {origin}",
+                f'volume plugin has invalid name: "{name}": {";".join(faults)}', **_about(origin, str(name))
             )
-        reason = self.trust.reason_not_to_use(str(name), origin)
+        reason = self._trust.reason_not_to_use(str(name), origin)
         if reason:
-            raise PluginDeniedError(
-                reason,
-                plugin=str(name),
-                distribution=origin.distribution,
-                version=origin.version,
-                action=f"loading the volume plugin {name} of {origin}",
-            )
+            raise PluginDeniedError(reason, **_about(origin, str(name)))
 
-    def init(self, plugin: LoadedPlugin, host: VolumeHost | None) -> None:
-        """Call the plugin's ``init``.
 
-        :raises PluginInitError: it raised, or did not come back in time (MGR-INIT-07).
-        """
-        outcome = self.guard.run(lambda: plugin.init(host), self.timeout, f"init {plugin.name}")
-        if not outcome.finished or outcome.error is not None:
-            raise PluginInitError(
-                f"failed to load volume plugin {plugin.name}, error: {describe(outcome, self.timeout)}",
-                plugin=plugin.name,
-                distribution=plugin.origin.distribution,
-                version=plugin.origin.version,
-                hint=_hint(plugin.origin),
-            ) from outcome.error
+def instantiate(found: object) -> object:
+    """A class is called without arguments; an instance or a module is the plugin itself."""
+    return found() if isinstance(found, type) else found
 
 
 def build(plugin: object, name: str, origin: Origin, contract: Contract, registry: HookRegistry) -> LoadedPlugin:
     """A loaded plugin with its hooks bound to the object's own functions."""
-    hooks = {
+    return LoadedPlugin(plugin, name, origin, contract, direct_hooks(contract, registry))
+
+
+def direct_hooks(contract: Contract, registry: HookRegistry) -> dict[str, Callable[..., Any]]:
+    """For each hook the plugin's own function, or an adapter where it takes other arguments."""
+    return {
         hook: bind(implementation, registry.arguments[hook])
         for hook, implementation in contract.implementations.items()
     }
-    return LoadedPlugin(plugin, name, origin, contract, hooks)
 
 
-def describe(outcome: Outcome, timeout: float) -> str:
-    """One line on how a guarded call failed."""
-    error = outcome.error
-    if error is None:
-        return f"it did not come back within {timeout:g} s"
-    if isinstance(error, SystemExit):
-        return f"it tried to end the process (SystemExit {error.code})"
-    if isinstance(error, ModuleNotFoundError) and error.name:
-        return f"missing module {error.name!r}"
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-
-
-def _quoted(name: object) -> str:
-    return f'"{name}"'
-
-
-def _hint(origin: Origin) -> str:
+def mending_hint(origin: Origin) -> str:
+    """How a user gets rid of a plugin that does not load."""
     if not origin.distribution:
         return ""
     return f"repair it: pip install -U {origin.distribution}; or exclude it: {ENV_DISABLE}={origin.distribution}"
+
+
+def _check_sources(plugin: LoadedPlugin) -> frozenset[str] | None:
+    declared: object = plugin.get_volume_sources()
+    if declared is None:
+        return None
+    if isinstance(declared, str):
+        fault = f"get_volume_sources returned the string {declared!r}; a collection is wanted: ({declared!r},)"
+    elif not isinstance(declared, Collection) or not all(isinstance(item, str) for item in declared):
+        fault = f"get_volume_sources returned {declared!r}, not a collection of strings"
+    else:
+        return frozenset(declared)
+    raise PluginContractError(fault, **_about(plugin.origin, plugin.name))
+
+
+def _warn_of_deprecations(plugin: LoadedPlugin, registry: HookRegistry) -> None:
+    """One warning for each deprecated hook or argument in use, at the plugin's own line."""
+    for implementation in plugin.contract.implementations.values():
+        for warning in registry.deprecations(implementation.hook, implementation.arguments):
+            code = getattr(implementation.function, "__code__", None)
+            warnings.warn_explicit(
+                f"the volume plugin {plugin.name} of {plugin.origin}: {warning}",
+                type(warning),
+                filename=code.co_filename if code else "<plugin>",
+                lineno=code.co_firstlineno if code else 1,
+            )
+
+
+def _about(origin: Origin, name: str, doing: str = "loading") -> dict[str, str]:
+    return {
+        "plugin": name,
+        "distribution": origin.distribution,
+        "version": origin.version,
+        "action": f"{doing} the volume plugin {name} of {origin}",
+    }

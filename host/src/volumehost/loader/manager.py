@@ -9,25 +9,28 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from volumehost.errors import (
-    DuplicatePluginError,
     MultiplePluginsMatchedError,
     NoPluginMatchedError,
-    PluginError,
     PluginNotFoundError,
     SpecError,
     VolumeHostError,
 )
 from volumehost.hookspecs import HOOK_CLASSES
+from volumehost.loader import status
+from volumehost.loader.asking import Asker
 from volumehost.loader.contract import check_contract
-from volumehost.loader.events import DynamicPluginProber, NoProber, ProbeEvent, ProbeOperation
+from volumehost.loader.events import DynamicPluginProber, NoProber
 from volumehost.loader.guard import Guard
-from volumehost.loader.loading import PluginLoader, build, import_entry_point
+from volumehost.loader.lifecycle import Lifecycle
+from volumehost.loader.loading import PluginLoader, build, direct_hooks
 from volumehost.loader.lookup import DerivedLookups
 from volumehost.loader.noop_expandable import NoopExpandablePlugin
 from volumehost.loader.origin import Origin
 from volumehost.loader.registry import HookRegistry
 from volumehost.loader.snapshot import Snapshot
 from volumehost.loader.trust import TrustPolicy
+from volumehost.loader.wrapping import WrapperFactory, check_wrapper, wrapped_hooks
+from volumehost.volume_host import KubeletVolumeHost
 
 if TYPE_CHECKING:
     from volumehost.loader.loaded import LoadedPlugin
@@ -36,9 +39,26 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+#: Seconds for which a look-up that finds its plugin trusts the last probe. One that finds none always probes.
+PROBE_INTERVAL = 0.01
+#: Seconds after which a removed distribution's plugins are unloaded; one that comes back sooner just goes on.
+SETTLE = 1.0
+
 
 class VolumePluginManager(DerivedLookups):
-    """The plugins of one host. Safe for threads; look-ups work on an immutable snapshot and take no lock."""
+    """The plugins of one host: loads them, keeps up with installs and removals, finds the one for a volume.
+
+    Safe for threads. Look-ups work on an immutable snapshot and take no lock; what changes the set of plugins
+    happens under one lock. Hold a plugin (``LoadedPlugin.hold``) for as long as a volume needs it.
+
+    :param trust: which plugins may be loaded; from the environment's switches when None.
+    :param ask_timeout: seconds that a plugin has to answer ``can_support``.
+    :param load_timeout: seconds that importing, creating, initialising or shutting down a plugin may take.
+    :param settle: seconds after which a plugin whose distribution was removed is unloaded.
+    :param inspect_only: load plugins to be listed, and neither initialise them nor import more than they do.
+    :param clock: a monotonic clock, in seconds.
+    :param hook_classes: the classes that declare hooks.
+    """
 
     def __init__(
         self,
@@ -46,21 +66,37 @@ class VolumePluginManager(DerivedLookups):
         trust: TrustPolicy | None = None,
         ask_timeout: float = 5.0,
         load_timeout: float = 30.0,
+        settle: float = SETTLE,
+        inspect_only: bool = False,
         clock: Callable[[], float] = time.monotonic,
         hook_classes: Sequence[type] = HOOK_CLASSES,
     ) -> None:
         self.trust = TrustPolicy.from_environment() if trust is None else trust
-        self._registry = HookRegistry(hook_classes)
+        self._hook_classes = tuple(hook_classes)
+        self._registry = HookRegistry(self._hook_classes)
         self._guard = Guard()
-        self._loader = PluginLoader(self._registry, self._guard, self.trust, load_timeout)
-        self._ask_timeout = ask_timeout
+        self._asker = Asker(self._guard, ask_timeout, clock)
+        self._lifecycle = Lifecycle(
+            PluginLoader(self._registry, self._guard, self.trust, load_timeout),
+            self._guard,
+            self.trust,
+            clock=clock,
+            settle=settle,
+            timeout=load_timeout,
+            inspect_only=inspect_only,
+        )
+        self._lifecycle.on_loaded = self._prepare_for_use
         self._clock = clock
         self._lock = threading.Lock()
         self._host: VolumeHost | None = None
         self._prober: DynamicPluginProber = NoProber()
-        self._plugins: dict[str, LoadedPlugin] = {}
-        self._errors: dict[str, PluginError] = {}
+        self._wrappers: list[WrapperFactory] = []
         self._snapshot = Snapshot()
+        self._probe_due = 0.0
+        self._probe_started = 0.0
+        self._probe_error: BaseException | None = None
+
+    # --- loading ---
 
     def init_plugins(
         self,
@@ -70,133 +106,167 @@ class VolumePluginManager(DerivedLookups):
     ) -> list[VolumeHostError]:
         """Load the given plugins (classes, instances, modules) in order, then what the prober finds.
 
+        A second call adds to what is there (MGR-INIT-04).
+
         :returns: one error for each given plugin that could not be loaded; the others are usable (MGR-INIT-08).
+            Installed plugins that failed are in :meth:`errors`.
         """
         errors: list[VolumeHostError] = []
         with self._lock:
-            self._host = host
+            self._host = self._lifecycle.host = host
             self._prober = prober or NoProber()
             try:
                 self._prober.init()
-            except Exception:
-                logger.exception("the plugin prober cannot be used")
+            except Exception:  # a prober of whomever; the given plugins do not need it (MGR-INIT-03)
+                logger.exception("the plugin prober cannot be used, going on without")
                 self._prober = NoProber()
             for plugin in plugins:
-                try:
-                    self._load(lambda plugin=plugin: plugin, Origin(), _label(plugin))  # type: ignore[misc]
-                except PluginError as error:
+                error = self._lifecycle.give(plugin)
+                if error is not None:
                     errors.append(error)
-            self._refresh()
+            self._probe()
         return errors
+
+    def run(self, stop: threading.Event, *, sync_timeout: float = 60.0) -> None:
+        """Start the caches of a kubelet's host and wait until they have seen their first lists (MGR-INIT-09).
+
+        Does nothing for other hosts. The caches stop when ``stop`` is set, which also ends the wait.
+        """
+        host = self._host
+        if not isinstance(host, KubeletVolumeHost):
+            return
+        informers = host.get_informer_factory()
+        informers.start()
+
+        def stop_informers() -> None:
+            stop.wait()
+            informers.stop()
+
+        threading.Thread(target=stop_informers, name="stop informers", daemon=True).start()
+        deadline = self._clock() + sync_timeout
+        while not stop.is_set() and self._clock() < deadline:
+            if informers.wait_for_cache_sync(min(0.5, sync_timeout)):
+                return
+        if not stop.is_set():
+            logger.warning("the caches have not seen their first lists yet: waited=%g s", sync_timeout)
+
+    def register_hook_wrapper(self, wrapper: object, *, per_plugin: bool = False) -> None:
+        """Run wrappers around every call of every plugin, present and future: tracing, timing, policy.
+
+        :param wrapper: an object whose methods are marked ``@hookimpl(wrapper=True)``; with ``per_plugin`` a
+            callable that makes one for a given LoadedPlugin, so that it knows whose call it wraps.
+        :raises PluginContractError: it wraps no hook, or one that does not exist.
+        """
+        if per_plugin:
+            factory: WrapperFactory = wrapper  # type: ignore[assignment]
+        else:
+            check_wrapper(wrapper, self._registry)
+
+            def factory(_plugin: LoadedPlugin) -> object:
+                return wrapper
+
+        with self._lock:
+            self._wrappers.append(factory)
+            for plugin in self._lifecycle.plugins.values():
+                self._bind(plugin)
+            self._publish()
+
+    def close(self) -> list[VolumeHostError]:
+        """Shut down every plugin; mounts stay. One that fails keeps no other from its shutdown (BR-18).
+
+        :returns: the errors of those that failed.
+        """
+        with self._lock:
+            self._prober = NoProber()
+            errors = self._lifecycle.close()
+            self._publish()
+        return list(errors)
+
+    # --- looking up ---
 
     def find_plugin_by_spec(self, spec: Spec | None, *, guarded: bool = False) -> LoadedPlugin:
         """The one plugin that supports the spec.
 
-        :param guarded: ask in a thread with a deadline, so that a plugin that hangs is set aside.
+        :param guarded: ask in threads with a deadline, so that a plugin that hangs is set aside; without it that
+            is done for the first question about each kind of source only.
         :raises SpecError: the spec is None (MGR-FIND-01).
-        :raises NoPluginMatchedError: none does (MGR-FIND-02).
+        :raises NoPluginMatchedError: none does (MGR-FIND-02). Never a reason to think a volume unwanted (BR-15).
         :raises MultiplePluginsMatchedError: more than one does (MGR-FIND-03).
         """
         if spec is None:
             raise SpecError("could not find plugin because volume spec is nil")
-        found = self._matching(spec)
+        if self._clock() >= self._probe_due:
+            self._probe_unless_busy()
+        if not guarded:
+            asks = self._snapshot.proven.get(spec.source())
+            if asks is not None:
+                match = None
+                try:
+                    for can_support, plugin in asks:
+                        answer: object = can_support(spec)
+                        if answer is not False:
+                            if answer is not True or match is not None:
+                                break  # a wrong answer, or a second match: see below
+                            match = plugin
+                    else:
+                        if match is not None:
+                            return match
+                except (Exception, SystemExit):  # noqa: BLE001, S110 - below it is asked again and set aside
+                    pass
+        return self._find_carefully(spec, guarded=guarded)
+
+    def find_plugin_by_name(self, name: str) -> LoadedPlugin:
+        """The plugin of that name. One that was removed is found for as long as it is in use.
+
+        :raises PluginNotFoundError: there is none (MGR-FIND-04). Never a reason to think a volume unwanted.
+        """
+        if self._clock() >= self._probe_due:
+            self._probe_unless_busy()
+        plugin = self._snapshot.by_name.get(name)
+        if plugin is None or not (plugin.offered or plugin.in_use):
+            self._probe_for_miss()
+            plugin = self._snapshot.by_name.get(name)
+            if plugin is None or not (plugin.offered or plugin.in_use):
+                raise PluginNotFoundError(f"no volume plugin matched name: {name}", subject=name, hint=self._hint())
+        return plugin
+
+    def _find_carefully(self, spec: Spec, *, guarded: bool) -> LoadedPlugin:
+        found = self._ask(spec, guarded=guarded)
         if not found:
-            with self._lock:
-                self._refresh()
-            found = self._matching(spec)
+            self._probe_for_miss()
+            found = self._ask(spec, guarded=guarded)
         if not found:
-            raise NoPluginMatchedError("no volume plugin matched", subject=spec.name())
+            raise NoPluginMatchedError("no volume plugin matched", subject=spec.name(), hint=self._hint())
         if len(found) > 1:
             names = sorted(plugin.name for plugin in found)
             raise MultiplePluginsMatchedError(
-                f"multiple volume plugins matched: {','.join(names)}", names=names, subject=spec.name()
+                f"multiple volume plugins matched: {','.join(names)}",
+                names=names,
+                subject=spec.name(),
+                hint="exclude or uninstall all but one of them",
             )
         return found[0]
 
-    def find_plugin_by_name(self, name: str) -> LoadedPlugin:
-        """The plugin of that name.
-
-        :raises PluginNotFoundError: there is none (MGR-FIND-04).
-        """
-        found = self._snapshot.by_name.get(name)
-        if found is None:
-            with self._lock:
-                self._refresh()
-            found = self._snapshot.by_name.get(name)
-        if found is None:
-            raise PluginNotFoundError(f"no volume plugin matched name: {name}", subject=name)
-        return found
-
-    def errors(self) -> list[VolumeHostError]:
-        """Every plugin that could not be loaded, and why."""
-        return list(self._errors.values())
-
-    def _matching(self, spec: Spec) -> list[LoadedPlugin]:
-        matched = []
-        for plugin in self._snapshot.candidates(spec.source()):
-            try:
-                if plugin.can_support(spec) is True:
-                    matched.append(plugin)
-            except (Exception, SystemExit):
-                logger.exception("can_support of %s failed", plugin.name)
+    def _ask(self, spec: Spec, *, guarded: bool) -> list[LoadedPlugin]:
+        snapshot, source = self._snapshot, spec.source()
+        candidates = snapshot.candidates(source)
+        matched = self._asker.matching(candidates, spec, source, guarded=guarded)
+        if all(source in plugin.proven_sources for plugin in candidates):
+            snapshot.remember_proven(source)
+        else:
+            snapshot.proven.pop(source, None)
         return matched
 
-    def _refresh(self) -> None:
-        try:
-            result = self._prober.probe()
-        except Exception:
-            logger.exception("probing for plugins failed")
-            return
-        for event in result.events:
-            self._apply(event)
-
-    def _apply(self, event: ProbeEvent) -> None:
-        if event.operation is ProbeOperation.REMOVE:
-            for name, plugin in list(self._plugins.items()):
-                if event.plugin_name in (name, plugin.origin.distribution):
-                    self._registry.unregister(name=name)
-                    del self._plugins[name]
-            self._publish()
-            return
-        if event.distribution is None:
-            points = [(event.plugin_name, Origin(), lambda: event.plugin)]
-        else:
-            points = [
-                (name, event.distribution.origin(name, value), lambda value=value: import_entry_point(value))
-                for name, value in event.distribution.entry_points
-                if not self.trust.reason_not_to_import(event.distribution.name, name)
-            ]
-        for label, origin, make in points:
-            try:
-                self._load(make, origin, label)
-            except PluginError as error:
-                self._errors[f"{origin.distribution}:{label}"] = error
-                logger.warning("%s", error)
-
-    def _load(self, make: Callable[[], object], origin: Origin, label: str) -> LoadedPlugin:
-        plugin = self._loader.prepare(make, origin, label)
-        taken = self._plugins.get(plugin.name)
-        if taken is not None:
-            raise DuplicatePluginError(
-                f'volume plugin "{plugin.name}" was registered more than once',
-                plugin=plugin.name,
-                distribution=origin.distribution,
-                version=origin.version,
-                hint=f"the one of {taken.origin} stays; the one of {origin} is not loaded",
-            )
-        self._loader.init(plugin, self._host)
-        self._registry.register(plugin.plugin, name=plugin.name)
-        self._plugins[plugin.name] = plugin
-        self._publish()
-        logger.debug("loaded the volume plugin %s of %s", plugin.name, origin)
-        return plugin
-
-    def _publish(self) -> None:
-        sources = {
-            name: None if (declared := plugin.get_volume_sources()) is None else frozenset(declared)
-            for name, plugin in self._plugins.items()
-        }
-        self._snapshot = Snapshot(self._plugins.values(), sources)
+    def _hint(self) -> str:
+        """Why a plugin may be missing."""
+        aside = [plugin for plugin in self._snapshot.by_name.values() if self._asker.is_aside(plugin)]
+        hints = [f"set aside: {', '.join(sorted(plugin.name for plugin in aside))}"] if aside else []
+        failed = sum(each.state in (status.FAILED, status.CONFLICT) for each in self._statuses())
+        if failed:
+            hints.append(f"{failed} plugin(s) did not load: volumehost plugins check")
+        if self._probe_error is not None:
+            hints.append(f"the last look for plugins failed: {self._probe_error!r}")
+        return "; ".join(hints)
 
     def _noop_expandable(self, spec: Spec) -> LoadedPlugin:
         plugin = NoopExpandablePlugin(spec)
@@ -204,6 +274,86 @@ class VolumePluginManager(DerivedLookups):
         contract = check_contract(plugin, self._registry, name=name, origin=Origin())
         return build(plugin, name, Origin(), contract, self._registry)
 
+    # --- what there is ---
 
-def _label(plugin: object) -> str:
-    return getattr(plugin, "__name__", None) or type(plugin).__name__
+    def plugins(self) -> list[status.PluginStatus]:
+        """Every plugin, loaded, failed, excluded or set aside, sorted by name."""
+        self._probe_for_miss()
+        return self._statuses()
+
+    def errors(self) -> list[VolumeHostError]:
+        """What is wrong with plugins now: not loaded, not updated, set aside; each says what to do."""
+        return [each.error for each in self.plugins() if each.error is not None]
+
+    @property
+    def discovery_complete(self) -> bool:
+        """Whether the last look for plugins worked and met no installation in progress."""
+        return self._probe_error is None and not getattr(self._prober, "waiting", None)
+
+    def _statuses(self) -> list[status.PluginStatus]:
+        return status.plugin_statuses(list(self._lifecycle.units.values()), self._asker)
+
+    # --- keeping up ---
+
+    def _probe_unless_busy(self) -> None:
+        """Probe, unless another thread does so already."""
+        if not self._guard.inside and self._lock.acquire(blocking=False):
+            try:
+                self._probe()
+            finally:
+                self._lock.release()
+
+    def _probe_for_miss(self) -> None:
+        """Probe, or wait for a probe that began after this call."""
+        if self._guard.inside:
+            return  # a plugin that is being loaded looks something up: the lock is held for its sake
+        asked = self._clock()
+        with self._lock:
+            if self._probe_started <= asked:
+                self._probe()
+
+    def _probe(self) -> None:
+        """Ask the prober what changed, and bring the plugins in line. The lock is held."""
+        self._probe_started = self._clock()
+        changed = False
+        try:
+            result = self._prober.probe()
+        except Exception as error:  # a prober of whomever; what is loaded goes on (MGR-PROBE-08)
+            if self._probe_error is None:
+                logger.exception("looking for plugins failed")
+            self._probe_error = error
+        else:
+            self._probe_error = None
+            for problem in result.errors:
+                logger.warning("looking for plugins: %s", problem)
+            for event in result.events:
+                self._lifecycle.apply(event)
+            changed = bool(result.events) or result.changed
+        if changed or self._clock() >= self._lifecycle.next_due:
+            self._lifecycle.reconcile(retry_failed=changed)
+        if self._lifecycle.changed:
+            self._publish()
+        self._probe_due = self._clock() + PROBE_INTERVAL
+
+    def _publish(self) -> None:
+        self._lifecycle.changed = False
+        plugins = list(self._lifecycle.plugins.values())
+        self._asker.forget_all_but(plugins)
+        self._snapshot = Snapshot(plugins)
+
+    def _prepare_for_use(self, plugin: LoadedPlugin) -> None:
+        plugin.on_idle = self._on_idle
+        if self._wrappers:
+            self._bind(plugin)
+
+    def _bind(self, plugin: LoadedPlugin) -> None:
+        if self._wrappers:
+            plugin.bind_hooks(wrapped_hooks(plugin, self._wrappers, self._hook_classes))
+        else:
+            plugin.bind_hooks(direct_hooks(plugin.contract, self._registry))
+
+    def _on_idle(self) -> None:
+        """A plugin's last user has gone: what waited for that can happen now, or at the next look-up."""
+        self._lifecycle.next_due = 0.0
+        self._probe_due = 0.0
+        self._probe_unless_busy()

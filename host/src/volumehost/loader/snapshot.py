@@ -9,36 +9,37 @@ if TYPE_CHECKING:
     from volumehost.loader.loaded import LoadedPlugin
     from volumehost.spec import Spec
 
+    #: A plugin's ``can_support`` and the plugin.
     Ask = tuple[Callable[[Spec], bool], LoadedPlugin]
 
 
 class Snapshot:
     """Plugins by name, and those to ask by kind of source.
 
-    ``proven`` is a memo: for a kind of source, the plugins to ask, all of which have answered for that kind before.
-    It is filled by assignment of whole tuples, so that readers need no lock.
+    ``proven`` is a memo: for a kind of source, the plugins to ask, all of which have answered for it before. It is
+    filled by whole tuples, so that readers need no lock.
     """
 
-    __slots__ = ("_by_source", "_undeclared", "by_name", "plugins", "proven")
+    __slots__ = ("_by_source", "_undeclared", "by_name", "proven")
 
-    def __init__(self, plugins: Iterable[LoadedPlugin] = (), sources: dict[str, frozenset[str] | None] | None = None):
-        self.plugins = tuple(plugins)
-        self.by_name = {plugin.name: plugin for plugin in self.plugins}
-        declared = sources or {}
-        self._undeclared = tuple(
-            plugin for plugin in self.plugins if plugin.offered and declared.get(plugin.name) is None
-        )
-        self._by_source: dict[str, list[LoadedPlugin]] = {}
-        for plugin in self.plugins:
-            if plugin.offered:
-                for source in declared.get(plugin.name) or ():
-                    self._by_source.setdefault(source, []).append(plugin)
+    def __init__(self, plugins: Iterable[LoadedPlugin] = ()) -> None:
+        self.by_name = {plugin.name: plugin for plugin in plugins}
+        offered = [plugin for plugin in self.by_name.values() if plugin.offered]
+        kinds = {source for plugin in offered for source in plugin.sources or ()}
+        self._undeclared = tuple(plugin for plugin in offered if plugin.sources is None)
+        self._by_source = {
+            source: tuple(plugin for plugin in offered if plugin.sources is None or source in plugin.sources)
+            for source in kinds
+        }
         self.proven: dict[str, tuple[Ask, ...]] = {}
 
-    def candidates(self, source: str) -> list[LoadedPlugin]:
-        """The plugins to ask for a kind of source, in the order in which they were loaded."""
-        indexed = self._by_source.get(source)
-        if not indexed:
-            return list(self._undeclared)
-        wanted = {*indexed, *self._undeclared}
-        return [plugin for plugin in self.plugins if plugin in wanted]
+    def candidates(self, source: str) -> tuple[LoadedPlugin, ...]:
+        """The plugins to ask for a kind of source, in the order in which they were loaded.
+
+        A spec without a source is for those that do not declare theirs.
+        """
+        return self._by_source.get(source, self._undeclared)
+
+    def remember_proven(self, source: str) -> None:
+        """From now on the plugins for this kind of source can be asked without a guard."""
+        self.proven[source] = tuple((plugin.can_support, plugin) for plugin in self.candidates(source))

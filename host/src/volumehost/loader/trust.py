@@ -70,9 +70,13 @@ class TrustPolicy:
         for item in self.deny:
             if _matches(item, names):
                 return f"it is excluded by {item!r}"
-        if is_reserved(name) and origin.distribution not in self.reserved_distributions:
-            return f"the namespace {RESERVED_PREFIX}/ is reserved for {', '.join(self.reserved_distributions)}"
         return ""
+
+    def name_faults(self, name: str, origin: Origin) -> list[str]:
+        """A fault when the name lies in the reserved namespace and its distribution may not use that."""
+        if not origin.distribution or not is_reserved(name) or origin.distribution in self.reserved_distributions:
+            return []
+        return [f"the namespace {RESERVED_PREFIX}/ is reserved for {', '.join(self.reserved_distributions)}"]
 
 
 def _split(text: str) -> tuple[str, ...]:

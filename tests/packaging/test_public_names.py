@@ -28,7 +28,7 @@ def imports_for_type_checkers():
     return {
         alias.asname or alias.name: node.module
         for node in block.body
-        if isinstance(node, ast.ImportFrom)
+        if isinstance(node, ast.ImportFrom) and node.module != "typing"
         for alias in node.names
     }
 

@@ -45,7 +45,8 @@
     |-- MetricsError                    NotSupportedMetricsError, NoPathMetricsError, FsInfoMetricsError
     |-- RootDirectoryError              the root directory cannot be used
     |   `-- RootDirectoryLockedError    another manager works on it
-    `-- WaitTimeoutError                a wait ended; says what it waited for and the last error of each
+    |-- WaitTimeoutError                a wait ended; says what it waited for and the last error of each
+    `-- VolumesFailedError              volumes of a pod cannot be mounted; says which and why
 
 Anything that is neither transient nor uncertain is *final*: known not to be in progress (ERR-03).
 """
@@ -373,8 +374,8 @@ class BackoffError(OperationError):
         self.retry_in = retry_in
 
 
-class WaitTimeoutError(VolumeHostError):
-    """A wait ended without its condition; ``details`` has one full line for each thing still missing (BR-83)."""
+class _DetailedError(VolumeHostError):
+    """``details`` has one full line for each thing that is missing; they follow the text, one on a line."""
 
     def __init__(
         self, reason: str, *, details: Sequence[str] = (), action: str = "", subject: str = "", hint: str = ""
@@ -384,6 +385,14 @@ class WaitTimeoutError(VolumeHostError):
 
     def __str__(self) -> str:
         return "\n  ".join([super().__str__(), *self.details])
+
+
+class WaitTimeoutError(_DetailedError):
+    """A wait ended without its condition (BR-83)."""
+
+
+class VolumesFailedError(_DetailedError):
+    """Volumes of a pod cannot be mounted, and waiting longer would not help; the others are mounted."""
 
 
 # --- metrics ----------------------------------------------------------------------------------------------

@@ -1,0 +1,122 @@
+"""Secrets, config maps and trust anchors for plugins, out of the API that the host has (HOST-02 to -04, KHOST-01)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from volumehost.errors import NotAvailableOnHostError, ObjectNotFoundError
+
+if TYPE_CHECKING:
+    from volumehost.api.client import ApiClient
+    from volumehost.api.objects import ClusterTrustBundle, ConfigMap, LabelSelector, Secret, TokenRequest
+
+_STANDALONE = "not supported due to running kubelet in standalone mode"
+
+
+class ApiObjects:
+    """Reads from the client at each call: what a plugin gets is never older than the call."""
+
+    def __init__(self, api: Callable[[], ApiClient | None]) -> None:
+        self._api = api
+
+    def get_secret(self, namespace: str, name: str) -> Secret:
+        """The secret.
+
+        :raises ObjectNotFoundError: there is none.
+        :raises NotAvailableOnHostError: the host has no API (HOST-03).
+        """
+        api = self._require("get secret")
+        from volumehost.api.objects import Secret
+
+        return api.get(Secret, name, namespace)
+
+    def get_config_map(self, namespace: str, name: str) -> ConfigMap:
+        """The config map; errors as for secrets."""
+        api = self._require("get configmap")
+        from volumehost.api.objects import ConfigMap
+
+        return api.get(ConfigMap, name, namespace)
+
+    def get_service_account_token(self, namespace: str, name: str, request: TokenRequest) -> TokenRequest:
+        """Only a Kubernetes API server can sign tokens (HOST-04).
+
+        :raises NotAvailableOnHostError: always, here.
+        """
+        del request
+        raise NotAvailableOnHostError(
+            "no API server here signs service account tokens",
+            action=f"requesting a token of service account {namespace}/{name}",
+            subject=f"{namespace}/{name}",
+            hint="run the host with --kubeconfig, or use a volume that needs no token",
+        )
+
+    def delete_service_account_token(self, pod_uid: str) -> None:
+        """No token is cached here."""
+
+    def trust_anchors_by_name(self, name: str, allow_missing: bool) -> bytes:
+        """PEM trust anchors of the named ClusterTrustBundle; none when it may be missing and is."""
+        api = self._require("get trust anchors")
+        from volumehost.api.objects import ClusterTrustBundle
+
+        try:
+            return _pem([api.get(ClusterTrustBundle, name)])
+        except ObjectNotFoundError:
+            if allow_missing:
+                return b""
+            raise
+
+    def trust_anchors_by_signer(
+        self, signer_name: str, label_selector: LabelSelector | None, allow_missing: bool
+    ) -> bytes:
+        """PEM trust anchors of the bundles of the signer whose labels match."""
+        api = self._require("get trust anchors")
+        from volumehost.api.objects import ClusterTrustBundle
+
+        found = [
+            bundle
+            for bundle in api.list(ClusterTrustBundle).items
+            if bundle.spec.signer_name == signer_name and labels_match(label_selector, bundle.metadata.labels)
+        ]
+        if not found and not allow_missing:
+            raise ObjectNotFoundError(
+                f"no ClusterTrustBundle of signer {signer_name} matches", action="getting trust anchors",
+                subject=signer_name,
+            )  # fmt: skip
+        return _pem(found)
+
+    def _require(self, action: str) -> ApiClient:
+        api = self._api()
+        if api is None:
+            raise NotAvailableOnHostError(_STANDALONE, action=action)
+        return api
+
+
+def labels_match(selector: LabelSelector | None, labels: Mapping[str, str]) -> bool:
+    """Whether the labels meet every condition; no selector matches nothing, an empty one everything."""
+    if selector is None:
+        return False
+    if any(labels.get(key) != value for key, value in selector.match_labels.items()):
+        return False
+    for condition in selector.match_expressions:
+        value = labels.get(condition.key)
+        met = {
+            "In": value is not None and value in condition.values,
+            "NotIn": value is None or value not in condition.values,
+            "Exists": value is not None,
+            "DoesNotExist": value is None,
+        }
+        if not met.get(condition.operator, False):
+            return False
+    return True
+
+
+def _pem(bundles: list[ClusterTrustBundle]) -> bytes:
+    """The bundles' certificates, each once, in a stable order."""
+    blocks: set[str] = set()
+    for bundle in bundles:
+        for part in bundle.spec.trust_bundle.split("-----END CERTIFICATE-----"):
+            start = part.find("-----BEGIN CERTIFICATE-----")
+            if start >= 0:
+                blocks.add(f"{part[start:].strip()}\n-----END CERTIFICATE-----\n")
+    return "".join(sorted(blocks)).encode()

@@ -1,0 +1,120 @@
+"""One volume manager works on a root directory at a time: a lock that ends with its process, even by ``kill -9``."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+
+from volumehost.errors import RootDirectoryLockedError
+from volumehost.hosts.layout import Layout
+from volumehost.hosts.root_dir import root_directory_error
+
+
+class RootDirLock:
+    """Holds the root directory for this process until :meth:`release` or the end of the process.
+
+    The kernel drops an flock with the last descriptor of its open file, so nothing is left to clean after a crash.
+    The file itself stays; its content, the holder's process id, only serves messages.
+    """
+
+    def __init__(self, root_dir: str) -> None:
+        self._root_dir = root_dir
+        self._path = Layout(root_dir).lock_file()
+        self._descriptor = -1
+
+    @property
+    def held(self) -> bool:
+        """Whether this object holds the lock."""
+        return self._descriptor >= 0
+
+    def acquire(self) -> None:
+        """Take the lock; does not wait.
+
+        :raises RootDirectoryLockedError: another manager has it; ``pid`` is its process when that is known.
+        :raises RootDirectoryError: the file cannot be made or written.
+        """
+        if self.held:
+            return
+        action = f"locking the root directory {self._root_dir}"
+        while True:
+            try:
+                descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+            except OSError as error:
+                raise root_directory_error(error, self._root_dir, action) from error
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if not _is_at(descriptor, self._path):  # somebody removed the file between open and lock
+                    os.close(descriptor)
+                    continue
+                os.truncate(descriptor, 0)
+                os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+            except BlockingIOError:
+                pid = _read_pid(descriptor)
+                os.close(descriptor)
+                raise RootDirectoryLockedError(
+                    f"another volume manager works on it{f' (process {pid})' if pid else ''}",
+                    pid=pid,
+                    action=action,
+                    subject=self._root_dir,
+                    hint="wait until it has ended, or stop it",
+                ) from None
+            except OSError as error:
+                os.close(descriptor)
+                raise root_directory_error(error, self._root_dir, action) from error
+            self._descriptor = descriptor
+            return
+
+    def release(self) -> None:
+        """Let go of the root directory; nothing happens when it is not held."""
+        if self.held:
+            descriptor, self._descriptor = self._descriptor, -1
+            os.close(descriptor)
+
+
+def lock_holder(root_dir: str) -> int | None:
+    """The process that holds the root directory now, None when nobody does. Takes no lock itself.
+
+    Read from ``/proc/locks``; a holder in another process namespace, whose id means nothing here, counts as 0.
+    """
+    try:
+        descriptor = os.open(Layout(root_dir).lock_file(), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return None
+    try:
+        status = os.fstat(descriptor)
+        noted = _read_pid(descriptor)
+    finally:
+        os.close(descriptor)
+    try:
+        with open("/proc/locks", encoding="ascii", errors="replace") as table:
+            locks = table.read().splitlines()
+    except OSError:
+        return None
+    device = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}"
+    for line in locks:
+        fields = line.split()
+        # "1: FLOCK ADVISORY WRITE <pid> <major>:<minor>:<inode> 0 EOF"; a waiter has "->" after the number.
+        if len(fields) < 6 or fields[1] != "FLOCK" or not fields[5].endswith(f":{status.st_ino}"):
+            continue
+        # Some filesystems (overlay, btrfs) show another device number here than stat does: the noted pid decides.
+        if fields[5].startswith(device) or fields[4] == str(noted):
+            with contextlib.suppress(ValueError):
+                return max(0, int(fields[4]))
+    return None
+
+
+def _is_at(descriptor: int, path: str) -> bool:
+    try:
+        there = os.stat(path, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    here = os.fstat(descriptor)
+    return (here.st_dev, here.st_ino) == (there.st_dev, there.st_ino)
+
+
+def _read_pid(descriptor: int) -> int | None:
+    try:
+        return int(os.pread(descriptor, 32, 0).decode("ascii").strip())
+    except (OSError, ValueError, UnicodeDecodeError):
+        return None

@@ -1,0 +1,303 @@
+"""Actual state of world: what is attached and mounted on this node, or may be (ASW rules).
+
+Operations and reconstruction write it, the reconciler reads it. Records handed out are snapshots.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from volumehost.errors import VolumeHostError
+from volumehost.node.states import Attachability, DeviceState, MountState, Need
+
+if TYPE_CHECKING:
+    from volumehost.node.desired import Changed
+    from volumehost.spec import Spec
+    from volumehost.volumes import BlockVolumeMapper, Mounter
+
+
+@dataclass(frozen=True, slots=True)
+class MountedVolume:
+    """A volume of a pod that is mounted or may be; enough to tear it down without the pod.
+
+    ``spec`` and ``mounter`` are None for what a restart found and nobody has mounted again. ``is_mount`` tells
+    whether the path was a mount point when it was set up, None when that is not known. ``from_directory``: no journal
+    tells of it, only a directory does.
+    """
+
+    volume: str
+    pod_uid: str
+    pod_name: str
+    pod_namespace: str
+    plugin_name: str
+    inner_name: str
+    state: MountState
+    mode: str = "Filesystem"
+    spec: Spec | None = None
+    mounter: Mounter | None = None
+    mapper: BlockVolumeMapper | None = None
+    path: str = ""
+    is_mount: bool | None = None
+    remount_required: bool = False
+    reconstructed: bool = False
+    from_directory: bool = False
+
+
+@dataclass(slots=True)
+class AttachedVolume:
+    """A volume that the node knows (ASW-01, ASW-05), attached or not in need of that; a snapshot when handed out."""
+
+    name: str
+    plugin_name: str
+    spec: Spec | None
+    attachability: Attachability
+    device_state: DeviceState = DeviceState.NOT_MOUNTED
+    device_path: str = ""
+    device_mount_path: str = ""
+    device_reconstructed: bool = False
+    mode: str = "Filesystem"
+    pods: dict[str, MountedVolume] = field(default_factory=dict)
+
+
+class MountCheck(NamedTuple):
+    """What :meth:`ActualState.check` found: what the volume lacks, and its device path."""
+
+    need: Need
+    device_path: str
+
+
+class ActualState:
+    """The volumes of the node; safe for threads. ``changed`` is told of every change, under the lock."""
+
+    def __init__(self, changed: Changed) -> None:
+        self._changed = changed
+        self._lock = threading.Lock()
+        self._volumes: dict[str, AttachedVolume] = {}
+        self._by_pod: dict[str, dict[str, None]] = {}
+
+    # --- volumes --------------------------------------------------------------------------------------------
+
+    def mark_attached(
+        self, name: str, plugin_name: str, spec: Spec, attachability: Attachability, device_path: str = ""
+    ) -> None:
+        """The volume is attached, or needs no attaching (ASW-10). Of a known one the device path changes.
+
+        An attachability that a restart left uncertain, and a spec that it could not recover, are filled in too.
+        """
+        with self._lock:
+            known = self._volumes.get(name)
+            if known is None:
+                self._volumes[name] = AttachedVolume(
+                    name, plugin_name, spec, attachability, device_path=device_path, mode=spec.volume_mode()
+                )
+            else:
+                known.device_path = device_path
+                if known.attachability is Attachability.UNCERTAIN:
+                    known.attachability = attachability
+                if known.spec is None:
+                    known.spec = spec
+            self._changed(name, "")
+
+    def add_reconstructed(self, volume: AttachedVolume) -> bool:
+        """Enter a volume that a restart found (ASW-11); False when it is known already."""
+        with self._lock:
+            if volume.name in self._volumes:
+                return False
+            self._volumes[volume.name] = replace(volume, pods={})
+            self._changed(volume.name, "")
+            return True
+
+    def mark_detached(self, name: str) -> None:
+        """Forget the volume (ASW-12).
+
+        :raises VolumeHostError: pods still use it.
+        """
+        with self._lock:
+            volume = self._volumes.get(name)
+            if volume is None:
+                return
+            if volume.pods:
+                raise VolumeHostError(
+                    f"{len(volume.pods)} pods still use it", action=f"forgetting volume {name}", subject=name
+                )
+            del self._volumes[name]
+            self._changed(name, "")
+
+    def set_device(self, name: str, state: DeviceState, *, device_path: str = "", device_mount_path: str = "") -> None:
+        """The device's global mount; an empty device path keeps the former one (ASW-18).
+
+        :raises VolumeHostError: the volume is not known.
+        """
+        with self._lock:
+            volume = self._known(name)
+            volume.device_state = state
+            volume.device_mount_path = device_mount_path
+            volume.device_path = device_path or volume.device_path
+            if state is not DeviceState.UNCERTAIN:
+                volume.device_reconstructed = False
+            self._changed(name, "")
+
+    def set_attachability(self, name: str, attachability: Attachability, device_path: str | None = None) -> None:
+        """Resolve what a restart left uncertain; a confirmed one keeps its newer data (ASW-22)."""
+        with self._lock:
+            volume = self._volumes.get(name)
+            if volume is None or volume.attachability is not Attachability.UNCERTAIN:
+                return
+            volume.attachability = attachability
+            if device_path is not None and volume.device_state is DeviceState.UNCERTAIN:
+                volume.device_path = device_path
+            self._changed(name, "")
+
+    # --- volumes of pods ------------------------------------------------------------------------------------
+
+    def put_mount(self, mount: MountedVolume) -> None:
+        """The pod's volume is mounted or may be (ASW-13 to -16).
+
+        A mounted entry keeps its data when the new record lacks them; the state is always overwritten, so that a
+        failed teardown makes it uncertain. Being mounted ends the mark of reconstruction.
+
+        :raises VolumeHostError: the volume is not known.
+        """
+        with self._lock:
+            volume = self._known(mount.volume)
+            former = volume.pods.get(mount.pod_uid)
+            if former is not None and former.state is MountState.MOUNTED:
+                mount = replace(
+                    mount,
+                    mounter=mount.mounter or former.mounter,
+                    mapper=mount.mapper or former.mapper,
+                    spec=mount.spec or former.spec,
+                    path=mount.path or former.path,
+                    is_mount=former.is_mount if mount.is_mount is None else mount.is_mount,
+                )
+            if mount.state is MountState.MOUNTED and mount.reconstructed:
+                mount = replace(mount, reconstructed=False)
+            volume.pods[mount.pod_uid] = mount
+            self._by_pod.setdefault(mount.pod_uid, {})[mount.volume] = None
+            self._changed(mount.volume, mount.pod_uid)
+
+    def add_reconstructed_mount(self, mount: MountedVolume) -> bool:
+        """Enter what a restart found as uncertain, unless the pod has the volume already (ASW-21)."""
+        with self._lock:
+            volume = self._volumes.get(mount.volume)
+            if volume is None or mount.pod_uid in volume.pods:
+                return False
+            volume.pods[mount.pod_uid] = replace(mount, state=MountState.UNCERTAIN)
+            self._by_pod.setdefault(mount.pod_uid, {})[mount.volume] = None
+            self._changed(mount.volume, mount.pod_uid)
+            return True
+
+    def mark_uncertain(self, name: str, pod_uid: str) -> None:
+        """Something was begun that may or may not have changed the mount; unknown entries are ignored."""
+        with self._lock:
+            volume = self._volumes.get(name)
+            mount = volume.pods.get(pod_uid) if volume is not None else None
+            if volume is not None and mount is not None and mount.state is not MountState.UNCERTAIN:
+                volume.pods[pod_uid] = replace(mount, state=MountState.UNCERTAIN)
+                self._changed(name, pod_uid)
+
+    def mark_unmounted(self, name: str, pod_uid: str) -> None:
+        """Nothing of the pod's volume is left (ASW-17).
+
+        :raises VolumeHostError: the volume is not known.
+        """
+        with self._lock:
+            volume = self._known(name)
+            if volume.pods.pop(pod_uid, None) is None:
+                return
+            of_pod = self._by_pod[pod_uid]
+            del of_pod[name]
+            if not of_pod:
+                del self._by_pod[pod_uid]
+            self._changed(name, pod_uid)
+            self._changed(name, "")
+
+    def mark_remount_required(self, pod_uid: str, requires_remount: Callable[[MountedVolume], bool]) -> None:
+        """Ask for a refresh of the pod's mounted volumes whose plugin wants that (ASW-20)."""
+        for mount in self.mounts_of_pod(pod_uid):
+            if mount.state is not MountState.MOUNTED or not requires_remount(mount):
+                continue
+            with self._lock:
+                volume = self._volumes.get(mount.volume)
+                if volume is not None and pod_uid in volume.pods:
+                    volume.pods[pod_uid] = replace(volume.pods[pod_uid], remount_required=True)
+                    self._changed(mount.volume, pod_uid)
+
+    # --- queries --------------------------------------------------------------------------------------------
+
+    def check(self, name: str, pod_uid: str) -> MountCheck:
+        """What a wanted volume lacks (ASW-30)."""
+        with self._lock:
+            volume = self._volumes.get(name)
+            if volume is None:
+                return MountCheck(Need.ATTACH, "")
+            mount = volume.pods.get(pod_uid)
+            if mount is None or mount.state is MountState.UNCERTAIN:
+                return MountCheck(Need.MOUNT, volume.device_path)
+            need = Need.REMOUNT if mount.remount_required else Need.NOTHING
+            return MountCheck(need, volume.device_path)
+
+    def get_volume(self, name: str) -> AttachedVolume | None:
+        """A snapshot of the volume."""
+        with self._lock:
+            volume = self._volumes.get(name)
+            return replace(volume, pods=dict(volume.pods)) if volume is not None else None
+
+    def get_mount(self, name: str, pod_uid: str) -> MountedVolume | None:
+        """The pod's volume, mounted or uncertain."""
+        with self._lock:
+            volume = self._volumes.get(name)
+            return volume.pods.get(pod_uid) if volume is not None else None
+
+    def mounts_of_pod(self, pod_uid: str) -> list[MountedVolume]:
+        """Mounted and uncertain volumes of the pod (ASW-32)."""
+        with self._lock:
+            return [self._volumes[name].pods[pod_uid] for name in self._by_pod.get(pod_uid, ())]
+
+    def has_mounts(self, pod_uid: str) -> bool:
+        """Whether the pod has a volume that is mounted or may be (VM-12)."""
+        return pod_uid in self._by_pod
+
+    def is_mounted_elsewhere(self, name: str, pod_uid: str) -> bool:
+        """Whether another pod has the volume; uncertain counts (ASW-36)."""
+        with self._lock:
+            volume = self._volumes.get(name)
+            return volume is not None and any(uid != pod_uid for uid in volume.pods)
+
+    def find_by_inner_name(self, pod_uid: str, inner_name: str) -> MountedVolume | None:
+        """The pod's volume with that spec name (ASW-37)."""
+        return next((mount for mount in self.mounts_of_pod(pod_uid) if mount.inner_name == inner_name), None)
+
+    def pods(self) -> list[str]:
+        """UIDs of all pods that have a volume mounted or maybe mounted."""
+        with self._lock:
+            return list(self._by_pod)
+
+    def volumes(self) -> list[str]:
+        """Unique names of all known volumes."""
+        with self._lock:
+            return list(self._volumes)
+
+    def uncertain_attachability(self) -> list[str]:
+        """Volumes whose attachability a restart left open (RECON-24)."""
+        with self._lock:
+            return [name for name, volume in self._volumes.items() if volume.attachability is Attachability.UNCERTAIN]
+
+    def keys(self) -> Iterator[tuple[str, str]]:
+        """Every (volume, pod), and (volume, "") for each volume, for a full resync."""
+        with self._lock:
+            found = [(name, pod_uid) for name, volume in self._volumes.items() for pod_uid in ("", *volume.pods)]
+        return iter(found)
+
+    def _known(self, name: str) -> AttachedVolume:
+        volume = self._volumes.get(name)
+        if volume is None:
+            raise VolumeHostError(
+                f'no volume with the name "{name}" exists in the list of attached volumes',
+                action="recording the state of a volume",
+                subject=name,
+            )
+        return volume

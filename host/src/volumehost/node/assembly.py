@@ -1,0 +1,182 @@
+"""Puts the parts of a volume manager together, and takes them apart again."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from volumehost.hosts.lock import RootDirLock
+from volumehost.hosts.node_host import NodeHost
+from volumehost.hosts.root_dir import prepare_root_dir
+from volumehost.loader.manager import VolumePluginManager
+from volumehost.node.actual import ActualState
+from volumehost.node.desired import DesiredState
+from volumehost.node.executor import Executor, OperationMetrics
+from volumehost.node.journal import Journal, read_boot_id
+from volumehost.node.live_status import LiveStatus
+from volumehost.node.operations import Services, StepObserver
+from volumehost.node.pending import PendingOperations
+from volumehost.node.populator import Populator
+from volumehost.node.reconciler import DirtyKeys, Reconciler
+from volumehost.node.reconstruct import Reconstruction, reconstruct, resolve_attachability
+from volumehost.node.timers import Timers
+from volumehost.node.waiting import PodWaits
+from volumehost.node.workers import WorkerPool
+
+if TYPE_CHECKING:
+    from volumehost.api.client import ApiClient
+    from volumehost.host_services import MountInterface
+    from volumehost.loader.events import DynamicPluginProber
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a manager is made with; see :class:`volumehost.node.manager.VolumeManager`."""
+
+    root_dir: str
+    node_name: str | None = None
+    plugins: Sequence[object] = ()
+    prober: DynamicPluginProber | None = None
+    plugin_manager: VolumePluginManager | None = None
+    api: ApiClient | None = None
+    mounter: MountInterface | None = None
+    adopt: bool = False
+    observer: StepObserver | None = None
+    metrics: OperationMetrics | None = None
+    clock: Callable[[], float] = time.monotonic
+    wall_clock: Callable[[], float] = time.time
+    boot_id: str | None = None
+    workers: int = 16
+
+
+@dataclass(frozen=True, slots=True)
+class NodeParts:
+    """A manager at work."""
+
+    host: NodeHost
+    services: Services
+    pending: PendingOperations
+    pool: WorkerPool
+    timers: Timers
+    populator: Populator
+    reconciler: Reconciler
+    waits: PodWaits
+    status: LiveStatus
+    lock: RootDirLock
+    found: Reconstruction
+    owns_api: bool
+
+    def close(self, grace: float) -> None:
+        """Start nothing more, wait at most ``grace`` seconds for what runs, and let go of the root directory.
+
+        Mounts stay. While an operation still hangs the lock is kept, until the process ends: nobody else may work on
+        the same volume meanwhile.
+        """
+        self.reconciler.stop()
+        self.timers.stop()
+        drained = self.pool.stop(grace)
+        recorder = self.host.get_event_recorder()
+        flush = getattr(recorder, "flush", None)
+        if flush is not None:
+            flush(grace)
+        self.services.journal.close()
+        if self.owns_api and drained:
+            close = getattr(self.host.get_kube_client(), "close", None)
+            if close is not None:
+                close()
+        if drained:
+            self.lock.release()
+        else:
+            steps = [f"{entry.name} on {entry.key} at step {entry.step}" for entry in self.pending.running()]
+            logger.warning("the root directory stays locked until this process ends: %s", "; ".join(steps))
+
+
+def start(settings: Settings) -> NodeParts:
+    """Prepare and lock the root directory, load plugins, read the journal, find out what is there.
+
+    :raises RootDirectoryError: the root directory cannot be used, or another manager works on it.
+    """
+    root_dir = prepare_root_dir(settings.root_dir)
+    lock = RootDirLock(root_dir)
+    lock.acquire()
+    try:
+        return _start_locked(settings, root_dir, lock)
+    except BaseException:
+        lock.release()
+        raise
+
+
+def _start_locked(settings: Settings, root_dir: str, lock: RootDirLock) -> NodeParts:
+    plugins = settings.plugin_manager or VolumePluginManager()
+    host = NodeHost(
+        root_dir,
+        node_name=settings.node_name,
+        api=settings.api if settings.api is not None else lambda: _open_store(root_dir),
+        plugin_manager=plugins,
+        mounter=settings.mounter,
+    )
+    boot_id = settings.boot_id if settings.boot_id is not None else read_boot_id()
+    journal = Journal(host.layout.journal_file(), boot_id=boot_id, wall_clock=settings.wall_clock)
+    journal.open()
+    if settings.plugin_manager is None:
+        for error in plugins.init_plugins(settings.plugins, settings.prober or _default_prober(), host):
+            logger.warning("%s", error)
+    dirty = DirtyKeys()
+    services = Services(
+        plugins=plugins,
+        host=host,
+        desired=DesiredState(dirty.mark),
+        actual=ActualState(dirty.mark),
+        journal=journal,
+        clock=settings.clock,
+        wall_clock=settings.wall_clock,
+        observer=settings.observer,
+    )
+    found = reconstruct(services, journal.entries())
+    resolve_attachability(services)
+    return _wire(settings, services, dirty, found, lock)
+
+
+def _wire(
+    settings: Settings, services: Services, dirty: DirtyKeys, found: Reconstruction, lock: RootDirLock
+) -> NodeParts:
+    pending = PendingOperations(settings.clock)
+    pool = WorkerPool(settings.clock, size=settings.workers)
+    timers = Timers(settings.clock)
+    waits = PodWaits(settings.clock)
+    populator = Populator(services, pending, adopt=settings.adopt)
+    for pod_uid in found.ended_pods:
+        populator.end(pod_uid)
+    executor = Executor(services, pending, pool, settings.metrics)
+    return NodeParts(
+        host=services.host,
+        services=services,
+        pending=pending,
+        pool=pool,
+        timers=timers,
+        populator=populator,
+        reconciler=Reconciler(dirty, services, executor, populator, timers, notify=waits.notify),
+        waits=waits,
+        status=LiveStatus(services, pending, populator),
+        lock=lock,
+        found=found,
+        owns_api=settings.api is None,
+    )
+
+
+def _default_prober() -> DynamicPluginProber:
+    from volumehost.loader.prober import EntryPointProber
+
+    return EntryPointProber()
+
+
+def _open_store(root_dir: str) -> ApiClient:
+    from volumehost.api.store import EmbeddedStore
+    from volumehost.hosts.layout import Layout
+
+    return EmbeddedStore(Layout(root_dir).store_file())

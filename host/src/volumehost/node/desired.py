@@ -1,0 +1,176 @@
+"""Desired state of world: which volumes of which pods are wanted on this node (DSW rules).
+
+The populator writes it, the reconciler and the operations read it. It only keeps records: whoever adds has looked up
+the plugin and built the spec.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from volumehost.api.objects import Pod
+    from volumehost.loader.loaded import LoadedPlugin
+    from volumehost.spec import Spec
+
+#: Called with (unique volume name, pod uid) of what changed; the pod is "" for the volume as a whole.
+Changed = Callable[[str, str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeUse:
+    """One volume as one pod wants it; what the operations get (DSW-10).
+
+    ``size_limit`` is the local ephemeral limit in bytes. ``requested_at`` is on the manager's monotonic clock.
+    """
+
+    volume: str
+    pod: Pod
+    spec: Spec
+    outer_names: tuple[str, ...]
+    plugin: LoadedPlugin
+    attachable: bool
+    device_mountable: bool
+    size_limit: int | None = None
+    fs_group: int | None = None
+    requested_at: float = 0.0
+
+    @property
+    def pod_uid(self) -> str:
+        """Unique name of the pod (IDENT-01)."""
+        return self.pod.metadata.uid
+
+    @property
+    def inner_name(self) -> str:
+        """The spec's name: the volume's directory name in the pod (IDENT-03)."""
+        return self.spec.name()
+
+
+@dataclass(slots=True)
+class _DesiredVolume:
+    uses: dict[str, VolumeUse] = field(default_factory=dict)
+    reported_in_use: bool = False
+
+
+class DesiredState:
+    """The wanted volumes; safe for threads. ``changed`` hears of each change, under the lock: it must not call back."""
+
+    def __init__(self, changed: Changed) -> None:
+        self._changed = changed
+        self._lock = threading.Lock()
+        self._volumes: dict[str, _DesiredVolume] = {}
+        self._by_pod: dict[str, dict[str, None]] = {}
+
+    def add(self, use: VolumeUse) -> VolumeUse | None:
+        """Enter or refresh a pod's use of a volume; returns the one that it replaces (DSW-04, DSW-05).
+
+        Outer names add up; the request time of a known use stays, unless the plugin wants remounts.
+        """
+        with self._lock:
+            volume = self._volumes.setdefault(use.volume, _DesiredVolume())
+            former = volume.uses.get(use.pod_uid)
+            if former is not None:
+                names = (*former.outer_names, *(name for name in use.outer_names if name not in former.outer_names))
+                keep = not use.plugin.requires_remount(use.spec)
+                use = replace(use, outer_names=names, requested_at=former.requested_at if keep else use.requested_at)
+            volume.uses[use.pod_uid] = use
+            self._by_pod.setdefault(use.pod_uid, {})[use.volume] = None
+            if former is None or not same_spec(former.spec, use.spec):
+                self._changed(use.volume, use.pod_uid)
+            return former
+
+    def remove(self, volume_name: str, pod_uid: str) -> None:
+        """The pod no longer wants the volume (DSW-06). Unknown ones are ignored."""
+        with self._lock:
+            volume = self._volumes.get(volume_name)
+            if volume is None or volume.uses.pop(pod_uid, None) is None:
+                return
+            if not volume.uses:
+                del self._volumes[volume_name]
+            of_pod = self._by_pod[pod_uid]
+            del of_pod[volume_name]
+            if not of_pod:
+                del self._by_pod[pod_uid]
+            self._changed(volume_name, pod_uid)
+
+    def remove_pod(self, pod_uid: str) -> None:
+        """The pod no longer wants any volume."""
+        for volume_name in self.volumes_of_pod(pod_uid):
+            self.remove(volume_name, pod_uid)
+
+    def mark_reported_in_use(self, volume_names: list[str]) -> None:
+        """Node status lists these volumes, and no others, as in use (DSW-07)."""
+        listed = set(volume_names)
+        with self._lock:
+            for name, volume in self._volumes.items():
+                in_use = name in listed
+                if in_use != volume.reported_in_use:
+                    volume.reported_in_use = in_use
+                    for pod_uid in volume.uses:
+                        self._changed(name, pod_uid)
+
+    # --- queries --------------------------------------------------------------------------------------------
+
+    def get(self, volume_name: str, pod_uid: str) -> VolumeUse | None:
+        """The use of the volume by the pod."""
+        with self._lock:
+            volume = self._volumes.get(volume_name)
+            return volume.uses.get(pod_uid) if volume is not None else None
+
+    def has_volume(self, volume_name: str) -> bool:
+        """Whether any pod wants the volume."""
+        return volume_name in self._volumes
+
+    def has_pod(self, pod_uid: str) -> bool:
+        """Whether the pod wants any volume."""
+        return pod_uid in self._by_pod
+
+    def reported_in_use(self, volume_name: str) -> bool:
+        """Whether node status lists the volume."""
+        with self._lock:
+            volume = self._volumes.get(volume_name)
+            return volume is not None and volume.reported_in_use
+
+    def volumes_of_pod(self, pod_uid: str) -> list[str]:
+        """Unique names of the volumes that the pod wants."""
+        with self._lock:
+            return list(self._by_pod.get(pod_uid, ()))
+
+    def uses_of_pod(self, pod_uid: str) -> list[VolumeUse]:
+        """What the pod wants."""
+        with self._lock:
+            return [self._volumes[name].uses[pod_uid] for name in self._by_pod.get(pod_uid, ())]
+
+    def pods_of_volume(self, volume_name: str) -> list[str]:
+        """UIDs of the pods that want the volume."""
+        with self._lock:
+            volume = self._volumes.get(volume_name)
+            return list(volume.uses) if volume is not None else []
+
+    def names_of_pod(self, pod_uid: str) -> dict[str, str]:
+        """Outer name to unique volume name (DSW-11)."""
+        return {name: use.volume for use in self.uses_of_pod(pod_uid) for name in use.outer_names}
+
+    def has_spec_name(self, pod_uid: str, inner_name: str) -> bool:
+        """Whether the pod wants a volume whose spec has this name (DSW-09)."""
+        return any(use.inner_name == inner_name for use in self.uses_of_pod(pod_uid))
+
+    def keys(self) -> list[tuple[str, str]]:
+        """Every (volume, pod), for a full resync."""
+        with self._lock:
+            return [(name, pod_uid) for name, volume in self._volumes.items() for pod_uid in volume.uses]
+
+
+def same_spec(one: Spec, other: Spec) -> bool:
+    """Whether two specs describe the volume alike. A PersistentVolume's status and bookkeeping do not count."""
+    if one is other:
+        return True
+    if one.read_only != other.read_only or one.volume != other.volume:
+        return False
+    first, second = one.persistent_volume, other.persistent_volume
+    if first is None or second is None:
+        return first is second
+    return first.metadata.uid == second.metadata.uid and first.spec == second.spec

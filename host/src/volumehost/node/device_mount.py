@@ -1,0 +1,61 @@
+"""The device's global mount, once per node before pods bind to it: MOUNTOP-07, -08 with the states of OPERR-02."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from volumehost.errors import is_operation_finished_error, is_uncertain_progress_error
+from volumehost.node.journal_format import FAILED, MOUNTED, MOUNTING, UNCERTAIN
+from volumehost.node.operations import OperationFailedError, Services, Steps, plugin_user
+from volumehost.node.states import DeviceState
+from volumehost.volumes import DeviceMounterArgs
+
+if TYPE_CHECKING:
+    from volumehost.node.desired import VolumeUse
+
+Failure = Callable[[str, BaseException], OperationFailedError]
+
+
+def mount_device(services: Services, use: VolumeUse, device_path: str, steps: Steps, failure: Failure) -> None:
+    """Mount the device at its global path unless that is known to be done; marks the outcome.
+
+    :raises OperationFailedError: it failed; the device's state is marked by OPERR-02.
+    """
+    volume = services.actual.get_volume(use.volume)
+    if volume is not None and volume.device_state is DeviceState.MOUNTED:
+        return
+    device_mounter = use.plugin.new_device_mounter()
+    try:
+        mount_path = device_mounter.get_device_mount_path(use.spec)
+    except Exception as error:
+        raise failure("MountVolume.GetDeviceMountPath failed", error) from error
+    steps.enter("mount-device")
+    use.plugin.hold(plugin_user(use.volume, ""))
+    # The record comes before the call: a device that may be mounted must never be forgotten.
+    record = {"v": use.volume, "dev": MOUNTING, "dpath": device_path, "dmpath": mount_path, "plugin": use.plugin.name}
+    services.journal.sync(services.journal.write(record))
+    try:
+        device_mounter.mount_device(use.spec, device_path, mount_path, DeviceMounterArgs(fs_group=use.fs_group))
+    except Exception as error:
+        _mark_failure(services, use, device_path, mount_path, error)
+        raise failure("MountVolume.MountDevice failed", error) from error
+    steps.enter("mark-device-mounted")
+    services.actual.set_device(use.volume, DeviceState.MOUNTED, device_path=device_path, device_mount_path=mount_path)
+    services.journal.note({"v": use.volume, "dev": MOUNTED})
+
+
+def _mark_failure(services: Services, use: VolumeUse, device_path: str, mount_path: str, error: Exception) -> None:
+    """OPERR-02: what a failed MountDevice makes of the device's state."""
+    volume = services.actual.get_volume(use.volume)
+    state = volume.device_state if volume is not None else DeviceState.NOT_MOUNTED
+    reconstructed = volume is not None and volume.device_reconstructed
+    if state is DeviceState.UNCERTAIN and is_operation_finished_error(error) and not reconstructed:
+        state = DeviceState.NOT_MOUNTED
+        services.actual.set_device(use.volume, state)
+    elif state is DeviceState.NOT_MOUNTED and is_uncertain_progress_error(error):
+        state = DeviceState.UNCERTAIN
+        services.actual.set_device(use.volume, state, device_path=device_path, device_mount_path=mount_path)
+    if state is DeviceState.NOT_MOUNTED:
+        use.plugin.release(plugin_user(use.volume, ""))
+    services.journal.note({"v": use.volume, "dev": UNCERTAIN if state.may_be_mounted else FAILED, "err": str(error)})

@@ -1,0 +1,135 @@
+"""Unmounting a device's global mount when no pod uses it any more: UNMDEV-01 to -07."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from volumehost.errors import FailedPreconditionError, SpecError, VolumeHostError
+from volumehost.hookspecs import DeviceMountableVolumePlugin
+from volumehost.node.journal_format import MOUNTED, UNCERTAIN, UNMOUNTED, UNMOUNTING
+from volumehost.node.operations import OperationFailedError, Services, Steps, plugin_user
+from volumehost.node.pending import OperationKey
+from volumehost.node.states import DeviceState
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from volumehost.loader.loaded import LoadedPlugin
+    from volumehost.node.actual import AttachedVolume
+    from volumehost.node.journal_format import Fields
+
+#: References of the device mount below here are global mounts themselves, not a pod's use of them (UTIL-19).
+_PLUGINS_PART = "/plugins/kubernetes.io/"
+
+
+class UnmountDeviceOperation:
+    """One run of "unmount this device"; excludes everything else on the volume."""
+
+    name = "unmount_device"
+
+    def __init__(self, services: Services, volume: AttachedVolume) -> None:
+        self._services = services
+        self._volume = volume
+        self.key = OperationKey(volume.name)
+
+    def intent(self) -> Sequence[Fields]:
+        """Once the unmount was sent, the device is not mounted until a new mount succeeds (BR-32)."""
+        return ({"v": self._volume.name, "dev": UNMOUNTING, "at": round(self._services.wall_clock(), 3)},)
+
+    def run(self, steps: Steps) -> None:
+        """Check that nobody uses it, unmount, check that nobody holds it open, forget the mount."""
+        volume, services = self._volume, self._services
+        steps.enter("plugin")
+        plugin = self._plugin()
+        path = self._mount_path(plugin)
+        steps.enter("check-references")
+        self._check_references(plugin, path)
+        steps.make_intent_durable(required=False)
+        steps.enter("unmount-device")
+        self._mark(DeviceState.UNCERTAIN, path)
+        try:
+            plugin.new_device_unmounter().unmount_device(path)
+        except Exception as error:
+            raise self._failure("UnmountDevice failed", error) from error
+        steps.enter("check-opened")
+        self._check_opened()
+        steps.enter("mark-unmounted")
+        self._mark(DeviceState.NOT_MOUNTED, "")
+        services.journal.note({"v": volume.name, "dev": UNMOUNTED, "dmpath": ""})
+        plugin.release(plugin_user(volume.name, ""))
+
+    def failed(self, error: BaseException) -> None:
+        """No event (UNMDEV-06); status and log tell."""
+        volume = self._services.actual.get_volume(self._volume.name)
+        state = volume.device_state if volume is not None else DeviceState.UNCERTAIN
+        word = MOUNTED if state is DeviceState.MOUNTED else UNCERTAIN
+        self._services.journal.note({"v": self._volume.name, "dev": word, "err": str(error)})
+
+    def _plugin(self) -> LoadedPlugin:
+        name = self._volume.plugin_name
+        try:
+            plugin = self._services.plugins.find_device_mountable_plugin_by_name(name)
+        except VolumeHostError as error:
+            raise self._failure("UnmountDevice.FindDeviceMountablePluginByName failed", error) from error
+        if plugin is None:
+            missing = SpecError(f"{name} does not implement {DeviceMountableVolumePlugin.__name__}", subject=name)
+            raise self._failure("UnmountDevice.FindDeviceMountablePluginByName failed", missing)
+        return plugin
+
+    def _mount_path(self, plugin: LoadedPlugin) -> str:
+        """The plugin's answer; the recorded path where the plugin no longer can tell (UNMDEV-02)."""
+        volume = self._volume
+        if volume.spec is None and volume.device_mount_path:
+            return volume.device_mount_path
+        try:
+            if volume.spec is None:
+                raise SpecError("neither spec nor device mount path are known", subject=volume.name)
+            return plugin.new_device_mounter().get_device_mount_path(volume.spec)
+        except Exception as error:
+            gone = isinstance(error, FileNotFoundError) or "does not exist" in str(error)
+            if gone and volume.device_mount_path:
+                return volume.device_mount_path
+            raise self._failure("GetDeviceMountPath failed", error) from error
+
+    def _check_references(self, plugin: LoadedPlugin, path: str) -> None:
+        try:
+            references = plugin.get_device_mount_refs(path)
+        except Exception as error:
+            raise self._failure("GetDeviceMountRefs check failed", error) from error
+        elsewhere = mounts_elsewhere(path, list(references))
+        if elsewhere:
+            busy = FailedPreconditionError(
+                f'the device mount path "{path}" is still mounted by other references {elsewhere}', subject=path
+            )
+            raise self._failure("GetDeviceMountRefs check failed", busy)
+
+    def _check_opened(self) -> None:
+        device = self._volume.device_path
+        host_util = self._services.host.get_host_util()
+        try:
+            opened = bool(device) and host_util.path_is_device(device) and host_util.device_opened(device)
+        except FileNotFoundError:
+            opened = False
+        except (OSError, VolumeHostError) as error:
+            if "does not exist" not in str(error):
+                raise self._failure("UnmountDevice.DeviceOpened failed", error) from error
+            opened = False
+        if opened:
+            busy = FailedPreconditionError("the device is in use when it was no longer expected to be in use")
+            raise self._failure("UnmountDevice failed", busy)
+
+    def _mark(self, state: DeviceState, path: str) -> None:
+        self._services.actual.set_device(self._volume.name, state, device_mount_path=path)
+
+    def _failure(self, prefix: str, cause: BaseException) -> OperationFailedError:
+        volume = self._volume
+        name = volume.spec.name() if volume.spec is not None else "nil"
+        details = f'(UniqueName: "{volume.name}") on node "{self._services.host.get_node_name()}"'
+        return OperationFailedError(prefix, name, details, cause)
+
+
+def mounts_elsewhere(path: str, references: list[str]) -> list[str]:
+    """References that are not global mounts of the same volume: in practice those below a pod (UTIL-19)."""
+    start = path.find(_PLUGINS_PART)
+    part = path[start:] if start >= 0 else path
+    return [reference for reference in references if part not in reference]

@@ -1,0 +1,96 @@
+"""Starts operations: one at a time for each key, with backoff, each on a worker, its intent recorded first."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Protocol
+
+from volumehost.errors import RootDirectoryError
+from volumehost.node.operations import Operation, Services, Steps, intent_refused
+from volumehost.node.pending import OperationKey, PendingOperation, PendingOperations
+from volumehost.node.workers import WorkerPool
+
+logger = logging.getLogger(__name__)
+
+
+class OperationMetrics(Protocol):
+    """Counts finished operations (METRIC-01)."""
+
+    def observe(self, operation: str, seconds: float, error: BaseException | None) -> None:
+        """One run has ended."""
+        ...
+
+
+class Executor:
+    """Runs operations.
+
+    ``on_finished`` is called on the worker with the key and the seconds until a retry may start; the reconciler sets
+    it.
+    """
+
+    def __init__(
+        self,
+        services: Services,
+        pending: PendingOperations,
+        pool: WorkerPool,
+        metrics: OperationMetrics | None = None,
+    ) -> None:
+        self.on_finished: Callable[[OperationKey, float], None] = _nobody_waits
+        self._services = services
+        self._pending = pending
+        self._pool = pool
+        self._metrics = metrics
+
+    def start(self, operation: Operation) -> None:
+        """Hand the operation to a worker; returns at once.
+
+        The intent is appended to the journal here, so that operations started together share one sync.
+
+        :raises AlreadyRunningError: something runs on the same volume (NPO-11).
+        :raises BackoffError: it failed a moment ago (BACKOFF-02).
+        """
+        entry = self._pending.start(operation.key, operation.name)
+        ticket, refused = 0, None
+        try:
+            ticket = self._services.journal.write(*operation.intent())
+        except RootDirectoryError as error:
+            refused = intent_refused(error, operation.key.volume)
+            refused.__cause__ = error
+        steps = Steps(self._services, entry, ticket, refused)
+        try:
+            self._pool.submit(lambda: self._run(operation, entry, steps))
+        except RuntimeError:  # the manager ends
+            self._pending.cancel(entry)
+
+    def is_busy(self, volume: str) -> bool:
+        """Whether any operation on the volume runs."""
+        return self._pending.is_pending(OperationKey(volume))
+
+    def _run(self, operation: Operation, entry: PendingOperation, steps: Steps) -> None:
+        started = self._services.clock()
+        failure: BaseException | None = None
+        try:
+            operation.run(steps)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - one operation must never stop another (NPO-17, BR-18)
+            failure = error
+        if failure is not None:
+            self._tell(operation, entry, failure)
+        retry_in = self._pending.finish(entry, failure)
+        if self._metrics is not None:
+            self._metrics.observe(operation.name, self._services.clock() - started, failure)
+        self.on_finished(operation.key, retry_in)
+
+    def _tell(self, operation: Operation, entry: PendingOperation, failure: BaseException) -> None:
+        # The first failure is a warning; what happens again and again is told by status and counted events.
+        log = logger.warning if entry.backoff.attempts == 0 else logger.debug
+        log("operation %s failed, attempt %d: %s", operation.name, entry.backoff.attempts + 1, failure)
+        logger.debug("operation %s on %s", operation.name, operation.key, exc_info=failure)
+        try:
+            operation.failed(failure)
+        except Exception:
+            logger.exception("the failure of %s on %s could not be recorded", operation.name, operation.key)
+
+
+def _nobody_waits(key: OperationKey, retry_in: float) -> None:
+    del key, retry_in

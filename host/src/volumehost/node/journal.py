@@ -1,0 +1,257 @@
+"""The volume manager's journal: intents made durable before steps that reach outside, outcomes written lazily.
+
+One append-only file. Operations that run at the same time share a sync. Losing an outcome only turns "done" into
+"uncertain", and every step can be repeated.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from volumehost.errors import RootDirectoryError
+from volumehost.hosts.root_dir import root_directory_error
+from volumehost.node.journal_format import (
+    LOST,
+    MOUNTED,
+    MOUNTING,
+    UNCERTAIN,
+    UNMOUNTING,
+    Fields,
+    JournalContents,
+    Key,
+    encode,
+    header,
+    merge,
+    parse,
+    snapshot,
+)
+
+logger = logging.getLogger(__name__)
+
+#: A journal larger than this many bytes, and four times what it has to say, is rewritten.
+COMPACT_ABOVE = 1 << 20
+COMPACT_FACTOR = 4
+
+
+def read_boot_id() -> str:
+    """The kernel's id of the present boot, "" when it cannot be read."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
+
+
+def read_journal(path: str) -> JournalContents:
+    """What the journal says now, without locking or changing anything; for status and for inspection.
+
+    :raises RootDirectoryError: it is there and cannot be read.
+    """
+    try:
+        with open(path, "rb") as file:
+            return parse(file.read())
+    except FileNotFoundError:
+        return JournalContents(intact=False, notes=["there is no journal"])
+    except OSError as error:
+        raise root_directory_error(error, path, f"reading the journal {path}") from error
+
+
+class Journal:
+    """Writes the journal of one root directory; safe for threads. One process at a time (the root lock sees to it)."""
+
+    def __init__(
+        self,
+        path: str,
+        *,
+        boot_id: str,
+        wall_clock: Callable[[], float] = time.time,
+        compact_above: int = COMPACT_ABOVE,
+    ) -> None:
+        self._path = path
+        self._boot_id = boot_id
+        self._wall_clock = wall_clock
+        self._compact_above = compact_above
+        self._lock = threading.Lock()
+        self._sync_lock = threading.Lock()
+        self._descriptor = -1
+        self._size = 0
+        self._live: dict[Key, dict[str, Any]] = {}
+        self._live_size = 0
+        self._written = 0
+        self._synced = 0
+
+    def open(self) -> JournalContents:
+        """Read what is there, make the file ready for appending, and return what it said.
+
+        A damaged journal, and one of a newer version, is kept beside under another name. After a reboot the mounts
+        of the former boot are recorded as lost.
+
+        :raises RootDirectoryError: the file can be neither read nor written.
+        """
+        contents = read_journal(self._path)
+        rebooted = bool(contents.boot_id) and contents.boot_id != self._boot_id
+        self._live = {key: dict(record) for key, record in contents.entries.items()}
+        if rebooted:
+            for record in self._live.values():
+                _lose(record)
+        for note in contents.notes:
+            if contents.exists:
+                logger.warning("journal %s: %s", self._path, note)
+        try:
+            if contents.exists and (contents.newer_version or not contents.intact):
+                self._keep_aside("newer" if contents.newer_version else "damaged")
+            if contents.exists and contents.intact and not rebooted and contents.good_bytes < self._compact_above:
+                self._descriptor = os.open(self._path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+                os.ftruncate(self._descriptor, contents.good_bytes)
+                os.lseek(self._descriptor, 0, os.SEEK_END)
+                self._size = contents.good_bytes
+            else:
+                self._rewrite()
+        except OSError as error:
+            raise root_directory_error(error, self._path, f"opening the journal {self._path}") from error
+        return contents
+
+    def write(self, *records: Fields) -> int:
+        """Append records; returns a ticket for :meth:`sync`. Not durable yet.
+
+        :raises RootDirectoryError: the filesystem refused, for example because it is full; nothing was appended.
+        """
+        data = b"".join(encode(record) for record in records)
+        with self._lock:
+            try:
+                self._append(data)
+            except OSError as error:
+                raise root_directory_error(error, self._path, f"writing the journal {self._path}") from error
+            for record in records:
+                merge(self._live, record)
+            if self._size > self._compact_above and self._size > COMPACT_FACTOR * self._live_size:
+                self._compact()
+            self._written += 1
+            return self._written
+
+    def note(self, *records: Fields) -> None:
+        """Append an outcome: best effort, because losing it does no harm."""
+        try:
+            self.write(*records)
+        except RootDirectoryError as error:
+            logger.warning("an outcome could not be recorded: %s", error)
+
+    def sync(self, ticket: int) -> None:
+        """Return when what got this ticket is durable; concurrent callers share one ``fdatasync``.
+
+        :raises RootDirectoryError: the kernel could not write it out.
+        """
+        if self._synced >= ticket:
+            return
+        with self._sync_lock:
+            if self._synced >= ticket:
+                return
+            with self._lock:
+                upto, descriptor = self._written, self._descriptor
+            try:
+                os.fdatasync(descriptor)
+            except OSError as error:
+                raise root_directory_error(error, self._path, f"syncing the journal {self._path}") from error
+            self._synced = upto
+
+    def entry(self, volume: str, pod: str = "") -> dict[str, Any] | None:
+        """A copy of what is recorded of the key."""
+        with self._lock:
+            found = self._live.get((volume, pod))
+            return dict(found) if found is not None else None
+
+    def entries(self) -> dict[Key, dict[str, Any]]:
+        """A copy of all that is recorded."""
+        with self._lock:
+            return {key: dict(record) for key, record in self._live.items()}
+
+    def close(self) -> None:
+        """Make everything durable and close; nothing happens when it is not open."""
+        with self._sync_lock, self._lock:
+            descriptor, self._descriptor = self._descriptor, -1
+            if descriptor >= 0:
+                with contextlib.suppress(OSError):
+                    os.fdatasync(descriptor)
+                os.close(descriptor)
+
+    # --- inside the lock --------------------------------------------------------------------------------------
+
+    def _append(self, data: bytes) -> None:
+        view = memoryview(data)
+        try:
+            while view:
+                view = view[os.write(self._descriptor, view) :]
+        except OSError:
+            # Half a record must not stand before the next one.
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._descriptor, self._size)
+                os.lseek(self._descriptor, self._size, os.SEEK_SET)
+            raise
+        self._size += len(data)
+
+    def _compact(self) -> None:
+        former, former_size = self._descriptor, self._size
+        try:
+            self._rewrite()
+        except OSError as error:
+            logger.warning("the journal %s could not be compacted, it grows on: %s", self._path, error)
+            self._descriptor, self._size = former, former_size
+            self._live_size = former_size  # do not try again before it has grown a good deal
+            return
+        os.close(former)
+
+    def _rewrite(self) -> None:
+        """Replace the file by a snapshot, durably, and append to that from now on."""
+        data = snapshot(self._live, self._boot_id, self._wall_clock()) if self._live else self._new_header()
+        temporary = f"{self._path}.new"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+        descriptor = os.open(temporary, flags, 0o600)
+        try:
+            view = memoryview(data)
+            while view:
+                view = view[os.write(descriptor, view) :]
+            os.fsync(descriptor)
+            os.rename(temporary, self._path)
+        except OSError:
+            os.close(descriptor)
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+            raise
+        _sync_directory(os.path.dirname(self._path))
+        self._descriptor = descriptor
+        self._size = self._live_size = len(data)
+
+    def _new_header(self) -> bytes:
+        return header(self._boot_id, self._wall_clock())
+
+    def _keep_aside(self, kind: str) -> None:
+        """Link the present file to a name of its own: evidence for people, and not lost to a newer program."""
+        for number in range(1000):
+            try:
+                os.link(self._path, f"{self._path}.{kind}-{number}", follow_symlinks=False)
+            except FileExistsError:
+                continue
+            logger.warning("the %s journal is kept as %s.%s-%d", kind, self._path, kind, number)
+            return
+
+
+def _lose(record: dict[str, Any]) -> None:
+    """No mount survives a reboot, whatever the record says; directories and attachments may."""
+    if record.get("state") in (MOUNTING, MOUNTED, UNMOUNTING, UNCERTAIN):
+        record["state"] = LOST
+    if record.get("dev") in (MOUNTING, MOUNTED, UNMOUNTING, UNCERTAIN):
+        record["dev"] = LOST
+
+
+def _sync_directory(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,126 @@
+"""Status as the running manager knows it, operations and retries included."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from volumehost.node.pending import OperationKey
+from volumehost.node.pods import used_volumes
+from volumehost.node.states import MountState
+from volumehost.node.status import PodStatus, VolumeStatus, pod_state
+
+if TYPE_CHECKING:
+    from volumehost.api.objects import Pod
+    from volumehost.node.actual import MountedVolume
+    from volumehost.node.desired import VolumeUse
+    from volumehost.node.operations import Services
+    from volumehost.node.pending import PendingOperation, PendingOperations
+    from volumehost.node.populator import Populator
+
+_RUNNING = {
+    "volume_mount": "mounting",
+    "volume_unmount": "unmounting",
+    "volume_attach": "mounting",
+    "unmount_device": "unmounting",
+    "volume_detach": "unmounting",
+}
+
+
+class LiveStatus:
+    """Makes status records from the manager's own state. Never touches a mount: one that hangs must not hold it up."""
+
+    def __init__(self, services: Services, pending: PendingOperations, populator: Populator) -> None:
+        self._services = services
+        self._pending = pending
+        self._populator = populator
+
+    def of_pod(self, pod: Pod) -> PodStatus:
+        """The pod's volumes, in the order of its manifest, then what is left of volumes that it no longer lists."""
+        uid = pod.metadata.uid
+        used = used_volumes(pod)
+        names = self._services.desired.names_of_pod(uid)
+        record = self._populator.record(uid)
+        volumes = []
+        told: set[str] = set()
+        for volume in pod.spec.volumes:
+            unique_name = names.get(volume.name, "")
+            if volume.name not in used:
+                volumes.append(VolumeStatus(volume.name, "unused"))
+            elif not unique_name:
+                mount = self._services.actual.find_by_inner_name(uid, volume.name)
+                error = record.errors.get(volume.name) if record is not None else None
+                if mount is not None and error is None:
+                    volumes.append(self._of_mount(mount))
+                    told.add(mount.volume)
+                else:
+                    volumes.append(VolumeStatus(volume.name, "pending" if record else "not-mounted",
+                                                error=str(error) if error else ""))  # fmt: skip
+            else:
+                told.add(unique_name)
+                volumes.append(self._of_use(volume.name, unique_name, uid))
+        volumes += [self._of_mount(mount) for mount in self._services.actual.mounts_of_pod(uid)
+                    if mount.volume not in told]  # fmt: skip
+        ending = self._populator.has_ended(uid)
+        state = pod_state(tuple(volumes), ending=ending)
+        return PodStatus(pod.metadata.namespace, pod.metadata.name, uid, state, tuple(volumes))
+
+    def of_leftover(self, pod_uid: str) -> PodStatus:
+        """A pod that is known only by what is mounted for it."""
+        mounts = self._services.actual.mounts_of_pod(pod_uid)
+        namespace = next((mount.pod_namespace for mount in mounts if mount.pod_namespace), "")
+        name = next((mount.pod_name for mount in mounts if mount.pod_name), "")
+        volumes = tuple(self._of_mount(mount) for mount in mounts)
+        state = "unmounting" if self._populator.has_ended(pod_uid) else pod_state(volumes, ending=False)
+        return PodStatus(namespace, name, pod_uid, state, volumes, note="the pod is not in the API")
+
+    def _of_use(self, outer_name: str, unique_name: str, pod_uid: str) -> VolumeStatus:
+        use = self._services.desired.get(unique_name, pod_uid)
+        mount = self._services.actual.get_mount(unique_name, pod_uid)
+        return self._build(outer_name, unique_name, pod_uid, use, mount)
+
+    def _of_mount(self, mount: MountedVolume) -> VolumeStatus:
+        return self._build(mount.inner_name, mount.volume, mount.pod_uid, None, mount)
+
+    def _build(
+        self, name: str, unique_name: str, pod_uid: str, use: VolumeUse | None, mount: MountedVolume | None
+    ) -> VolumeStatus:
+        entry = self._pending.find(OperationKey(unique_name, pod_uid))
+        record = self._services.journal.entry(unique_name, pod_uid) or {}
+        plugin = use.plugin.name if use is not None else mount.plugin_name if mount is not None else ""
+        origin = use.plugin.origin if use is not None else None
+        error, attempts, retry_in = self._failure(entry)
+        running = entry is not None and entry.running
+        return VolumeStatus(
+            volume=name,
+            state=_state(entry, mount),
+            plugin=plugin,
+            distribution=origin.distribution if origin is not None else str(record.get("dist", "")),
+            version=origin.version if origin is not None else str(record.get("ver", "")),
+            path=mount.path if mount is not None else "",
+            mounted=mount.is_mount if mount is not None else None,
+            unique_name=unique_name,
+            operation=entry.name if entry is not None else "",
+            step=entry.step if entry is not None else "",
+            age=self._services.clock() - entry.started_at if entry is not None and running else None,
+            attempts=attempts,
+            error=error,
+            retry_in=retry_in,
+        )
+
+    def _failure(self, entry: PendingOperation | None) -> tuple[str, int, float | None]:
+        if entry is None or entry.backoff.error is None:
+            return "", 0, None
+        retry_in = None if entry.running else entry.backoff.retry_in(self._services.clock())
+        return str(entry.backoff.error), entry.backoff.attempts, retry_in
+
+
+def _state(entry: PendingOperation | None, mount: MountedVolume | None) -> str:
+    if entry is not None and entry.running:
+        word = _RUNNING.get(entry.name, "mounting")
+        remounting = word == "mounting" and mount is not None and mount.state is MountState.MOUNTED
+        return "remounting" if remounting else word
+    if mount is not None and mount.state is MountState.MOUNTED:
+        return "mounted"
+    if entry is not None and entry.backoff.error is not None:
+        return "failed"
+    return "uncertain" if mount is not None else "pending"

@@ -1,0 +1,151 @@
+"""What all operations on volumes share: their services, their named steps, and how a failure is told.
+
+An operation runs on a worker, at most one per volume (or per pod and volume). It is a sequence of named steps; the
+process may be killed between any two, and the operation begins again from its first step after a restart.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from volumehost.errors import OperationError, RootDirectoryError, TransientOperationError
+
+if TYPE_CHECKING:
+    from volumehost.host_services import EventRecorder
+    from volumehost.hosts.node_host import NodeHost
+    from volumehost.loader.manager import VolumePluginManager
+    from volumehost.node.actual import ActualState
+    from volumehost.node.desired import DesiredState
+    from volumehost.node.journal import Journal
+    from volumehost.node.journal_format import Fields
+    from volumehost.node.pending import OperationKey, PendingOperation
+
+logger = logging.getLogger(__name__)
+
+#: Longest wait for a device to appear after attaching, in seconds (CONST-03).
+WAIT_FOR_ATTACH_SECONDS = 600.0
+
+
+class StepObserver(Protocol):
+    """Is told of every step before it is taken. For tracing, and for tests that end the process at a step."""
+
+    def __call__(self, operation: str, step: str, volume: str, pod_uid: str) -> None:
+        """``operation`` and ``step`` are names such as ``volume_mount`` and ``set-up``."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """What operations work with."""
+
+    plugins: VolumePluginManager
+    host: NodeHost
+    desired: DesiredState
+    actual: ActualState
+    journal: Journal
+    clock: Callable[[], float]
+    wall_clock: Callable[[], float]
+    observer: StepObserver | None = None
+    attach_timeout: float = WAIT_FOR_ATTACH_SECONDS
+
+    def recorder(self) -> EventRecorder | None:
+        """Where events go."""
+        return self.host.get_event_recorder()
+
+
+class Operation(Protocol):
+    """One operation on a volume, made for one run."""
+
+    #: Its name in metrics, status and backoff: ``volume_mount`` and so on (METRIC-02).
+    name: str
+    key: OperationKey
+
+    def intent(self) -> Sequence[Fields]:
+        """What to write to the journal before the first step."""
+        ...
+
+    def run(self, steps: Steps) -> None:
+        """Do it, step by step. Raises when it failed; the state has been marked then."""
+        ...
+
+    def failed(self, error: BaseException) -> None:
+        """Tell the user: an event, where the rules want one."""
+        ...
+
+
+class Steps:
+    """Where one run of an operation is; shown in status while it runs."""
+
+    __slots__ = ("_entry", "_observer", "_refused", "_services", "_ticket")
+
+    def __init__(
+        self, services: Services, entry: PendingOperation, ticket: int, refused: TransientOperationError | None = None
+    ) -> None:
+        self._services = services
+        self._observer = services.observer
+        self._entry = entry
+        self._ticket = ticket
+        self._refused = refused
+
+    def enter(self, step: str) -> None:
+        """Begin the step of that name."""
+        self._entry.step = step
+        if self._observer is not None:
+            self._observer(self._entry.name, step, self._entry.key.volume, self._entry.key.pod)
+
+    def make_intent_durable(self, *, required: bool) -> None:
+        """Return when the journal's record of the intent is on disk; call before the first step that reaches outside.
+
+        :param required: False for a teardown, which must work on a full disk too. Nothing is lost then: without the
+            record a restart finds the volume as it was before, uncertain, and tears it down again.
+        :raises TransientOperationError: it cannot be made durable; nothing has happened yet.
+        """
+        self.enter("journal")
+        refused = self._refused
+        if refused is None:
+            try:
+                self._services.journal.sync(self._ticket)
+            except RootDirectoryError as error:
+                refused = intent_refused(error, self._entry.key.volume)
+                refused.__cause__ = error
+        if refused is not None:
+            if required:
+                raise refused
+            logger.warning("going on without a durable record: %s", refused)
+
+
+def intent_refused(error: RootDirectoryError, volume: str) -> TransientOperationError:
+    """The error of an operation that could not begin because its intent cannot be recorded."""
+    return TransientOperationError(
+        error.reason, action=f"recording what is about to be done to volume {volume}", subject=volume, hint=error.hint
+    )
+
+
+class OperationFailedError(OperationError):
+    """A step failed; the cause is chained and decides whether this is final, transient or uncertain.
+
+    The text is the detailed form of EXEC-03; ``event_message`` the simple one, without details of the host.
+    """
+
+    def __init__(self, prefix: str, volume_name: str, details: str, cause: BaseException) -> None:
+        super().__init__(str(cause), action=f'{prefix} for volume "{volume_name}" {details}', subject=volume_name)
+        self.event_message = f'{prefix} for volume "{volume_name}" : {cause}'
+        self.__cause__ = cause
+
+
+def event_message(error: BaseException) -> str:
+    """What an event says about the failure (EVENT-03)."""
+    return error.event_message if isinstance(error, OperationFailedError) else str(error)
+
+
+def pod_details(unique_name: str, namespace: str, name: str, uid: str) -> str:
+    """Details of mount and unmount in messages (EXEC-03)."""
+    return f'(UniqueName: "{unique_name}") pod "{namespace}/{name}" (UID: "{uid}")'
+
+
+def plugin_user(volume: str, pod_uid: str) -> str:
+    """Who holds a plugin: the volume and the pod, or the volume's device when the pod is empty."""
+    return f"{volume} of pod {pod_uid}" if pod_uid else f"device of {volume}"

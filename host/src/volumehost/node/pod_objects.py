@@ -1,0 +1,115 @@
+"""The pod in the API: made or updated before its volumes are mounted, gone after they are unmounted.
+
+A finalizer of ours keeps the object until the last volume is gone, so that a deleted pod is never forgotten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from volumehost.errors import (
+    AlreadyExistsError,
+    ConflictError,
+    FailedPreconditionError,
+    ObjectNotFoundError,
+)
+
+if TYPE_CHECKING:
+    from volumehost.api.client import ApiClient
+    from volumehost.api.objects import Pod
+
+#: Keeps a pod in the API while volumes may be mounted for it.
+FINALIZER = "volumehost.io/volumes"
+DEFAULT_NAMESPACE = "default"
+
+_ATTEMPTS = 8
+
+
+def apply_pod(api: ApiClient, thing: object) -> Pod:
+    """Create the pod, or bring the one that is there to the same manifest; returns it with uid and finalizer.
+
+    :param thing: a Pod, a mapping in wire form, JSON text, or a model of the ``kubernetes`` client.
+    :raises InvalidObjectError: the manifest is wrong, or changes what must not change.
+    :raises FailedPreconditionError: the pod is being deleted.
+    """
+    from volumehost.api.apply import apply_object
+    from volumehost.api.convert import wire_mapping
+    from volumehost.api.objects import Pod
+
+    document = _with_finalizer(wire_mapping(Pod, thing))
+    try:
+        return _as_pod(api.create(document))
+    except AlreadyExistsError:
+        metadata = document["metadata"]
+        found = api.get(Pod, metadata.get("name", ""), metadata.get("namespace", ""))
+        if found.metadata.deletion_timestamp is not None:
+            raise FailedPreconditionError(
+                "it is being deleted",
+                action=f"mounting pod {found.metadata.namespace}/{found.metadata.name}",
+                subject=found.metadata.name,
+                hint="unmount it first, then mount it again",
+            ) from None
+        merged = _with_finalizer(document, found.metadata.finalizers)
+        return _as_pod(apply_object(api, Pod, merged).object)
+
+
+def find_pod(api: ApiClient, name: str, namespace: str) -> Pod | None:
+    """The pod, None when there is none."""
+    from volumehost.api.objects import Pod
+
+    try:
+        return api.get(Pod, name, namespace)
+    except ObjectNotFoundError:
+        return None
+
+
+def delete_pod(api: ApiClient, pod: Pod) -> None:
+    """Mark the pod for deletion; success when it is gone already."""
+    if pod.metadata.deletion_timestamp is not None:
+        return
+    from volumehost.api.objects import Pod
+
+    try:
+        api.delete(Pod, pod.metadata.name, pod.metadata.namespace, uid=pod.metadata.uid)
+    except (ObjectNotFoundError, ConflictError):  # gone, or another pod under the same name
+        return
+
+
+def release_pod(api: ApiClient, name: str, namespace: str, uid: str) -> None:
+    """Take our finalizer away: nothing of the pod is mounted any more. A deleted pod ends with that."""
+    from volumehost.api.objects import Pod
+
+    for attempt in range(_ATTEMPTS):
+        pod = find_pod(api, name, namespace)
+        if pod is None or pod.metadata.uid != uid or FINALIZER not in pod.metadata.finalizers:
+            return
+        rest = [finalizer for finalizer in pod.metadata.finalizers if finalizer != FINALIZER]
+        condition = {"finalizers": rest or None, "resourceVersion": pod.metadata.resource_version, "uid": uid}
+        try:
+            api.patch(Pod, name, {"metadata": condition}, namespace)
+        except ObjectNotFoundError:
+            return
+        except ConflictError:
+            if attempt == _ATTEMPTS - 1:
+                raise
+        else:
+            return
+
+
+def _as_pod(found: object) -> Pod:
+    from volumehost.api.objects import Pod
+
+    if not isinstance(found, Pod):
+        raise TypeError(f"the API returned a {type(found).__name__} for a Pod")
+    return found
+
+
+def _with_finalizer(document: Mapping[str, Any], others: list[str] | None = None) -> dict[str, Any]:
+    metadata = dict(document.get("metadata") or {})
+    metadata["namespace"] = metadata.get("namespace") or DEFAULT_NAMESPACE
+    metadata["finalizers"] = list(dict.fromkeys([*(others or ()), *(metadata.get("finalizers") or ()), FINALIZER]))
+    # What the API assigns is not the manifest's to say.
+    for name in ("uid", "resourceVersion", "deletionTimestamp", "creationTimestamp", "generation", "managedFields"):
+        metadata.pop(name, None)
+    return {**document, "metadata": metadata}

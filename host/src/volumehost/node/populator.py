@@ -1,0 +1,202 @@
+"""From pods to wanted volumes (POP rules), and the judge of what is certainly not wanted.
+
+The volume manager tells it of pods; the reconciler asks it. "Not resolvable now", "plugin unknown" and "not all pods
+known yet" never mean "not wanted".
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from volumehost.errors import OperationNotSupportedError, SpecError, VolumeHostError
+from volumehost.hookspecs import AttachableVolumePlugin, DeviceMountableVolumePlugin
+from volumehost.node.claims import group_of, spec_of
+from volumehost.node.desired import VolumeUse, same_spec
+from volumehost.node.identity import unique_volume_name, unique_volume_name_of_pod
+from volumehost.node.pending import OperationKey, PendingOperations
+from volumehost.node.pods import local_ephemeral_size_limit, used_volumes, workload_has_ended
+from volumehost.spec import BLOCK_MODE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from volumehost.api.objects import Pod, Volume
+    from volumehost.node.operations import Services
+    from volumehost.node.pods import UsedVolumes
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class PodRecord:
+    """One pod that this manager was told to mount.
+
+    ``processed``: every used volume is entered in the desired state, so that what is not there is not wanted.
+    ``errors``: outer volume name to why it could not be entered.
+    """
+
+    pod: Pod
+    processed: bool = False
+    errors: dict[str, Exception] = field(default_factory=dict)
+
+
+class Populator:
+    """Keeps the desired state up to date with the pods that it is told of. Safe for threads."""
+
+    def __init__(self, services: Services, pending: PendingOperations, *, adopt: bool = False) -> None:
+        """:param adopt: tear down too what only a directory tells of and no pod wants (RECON-51)."""
+        self._services = services
+        self._pending = pending
+        self._adopt = adopt
+        self._lock = threading.Lock()
+        self._pods: dict[str, PodRecord] = {}
+        self._ended: set[str] = set()
+        self._known: set[str] = set()
+        self._complete = False
+
+    # --- pods ---------------------------------------------------------------------------------------------------
+
+    def add(self, pod: Pod) -> PodRecord:
+        """Enter what the pod wants; the rest is tried when one volume fails (POP-12). Call it again to retry.
+
+        A changed spec makes failed operations start afresh (BR-53).
+        """
+        uid = pod.metadata.uid
+        used = used_volumes(pod)
+        record = PodRecord(pod)
+        wanted: set[str] = set()
+        for volume in pod.spec.volumes:
+            if volume.name not in used:
+                continue
+            try:
+                use = self._use_of(volume, pod, used)
+            except (Exception, SystemExit) as error:
+                logger.debug("volume %s of pod %s/%s", volume.name, pod.metadata.namespace, pod.metadata.name,
+                             exc_info=error)  # fmt: skip
+                record.errors[volume.name] = _as_exception(error)
+                continue
+            former = self._services.desired.add(use)
+            if former is not None and not same_spec(former.spec, use.spec):
+                self._pending.reset(OperationKey(use.volume, uid))
+            wanted.add(use.volume)
+        record.processed = not record.errors
+        with self._lock:
+            self._pods[uid] = record
+        if record.processed:
+            for name in self._services.desired.volumes_of_pod(uid):
+                if name not in wanted:
+                    self._services.desired.remove(name, uid)
+        return record
+
+    def end(self, pod_uid: str) -> None:
+        """The pod's workload is over, by a positive word (BR-51): its volumes are no longer wanted."""
+        with self._lock:
+            self._ended.add(pod_uid)
+            self._pods.pop(pod_uid, None)
+        self._services.desired.remove_pod(pod_uid)
+
+    def forget(self, pod_uid: str) -> None:
+        """Nothing of the pod is left."""
+        with self._lock:
+            self._ended.discard(pod_uid)
+            self._known.discard(pod_uid)
+
+    def set_known(self, pods: Iterable[Pod]) -> None:
+        """All sources have told their pods: these are all there are."""
+        known: set[str] = set()
+        ended: set[str] = set()
+        for pod in pods:
+            (ended if workload_has_ended(pod) else known).add(pod.metadata.uid)
+        with self._lock:
+            self._known = known
+            self._ended |= ended
+            self._complete = True
+
+    # --- queries ------------------------------------------------------------------------------------------------
+
+    @property
+    def complete(self) -> bool:
+        """Whether all pods are known, so that what belongs to none of them may be unmounted (POP-02)."""
+        return self._complete
+
+    def record(self, pod_uid: str) -> PodRecord | None:
+        """What this manager was told of the pod."""
+        return self._pods.get(pod_uid)
+
+    def records(self) -> list[PodRecord]:
+        """All pods that this manager was told to mount."""
+        with self._lock:
+            return list(self._pods.values())
+
+    def has_ended(self, pod_uid: str) -> bool:
+        """Whether the pod's workload is over."""
+        return pod_uid in self._ended
+
+    def may_mount(self, pod_uid: str) -> bool:
+        """Only pods that this manager was told to mount; others are left as they are."""
+        return pod_uid in self._pods
+
+    def is_unwanted(self, volume: str, pod_uid: str) -> bool:
+        """Whether it is certain that the pod does not want the volume."""
+        with self._lock:
+            if pod_uid in self._ended:
+                return True
+            record = self._pods.get(pod_uid)
+            unknown = self._complete and pod_uid not in self._known
+        if record is not None:
+            return record.processed and self._services.desired.get(volume, pod_uid) is None
+        if not unknown or self._adopt:
+            return unknown
+        # Nothing but a directory speaks for it: it may be another program's, or the records may have been lost.
+        mount = self._services.actual.get_mount(volume, pod_uid)
+        return mount is not None and not mount.from_directory
+
+    def is_device_unwanted(self, volume: str) -> bool:
+        """Whether it is certain that no pod wants the volume."""
+        return self._complete and not self._services.desired.has_volume(volume)
+
+    # --- one volume -----------------------------------------------------------------------------------------------
+
+    def _use_of(self, volume: Volume, pod: Pod, used: UsedVolumes) -> VolumeUse:
+        services = self._services
+        spec = spec_of(volume, pod, used, services.host.get_kube_client())
+        if spec.volume_mode() == BLOCK_MODE:
+            raise OperationNotSupportedError(
+                "this node does not map raw block volumes",
+                action=f"preparing volume {volume.name}",
+                subject=volume.name,
+                hint="use volumeMode Filesystem",
+            )
+        try:
+            plugin = services.plugins.find_plugin_by_spec(spec, guarded=True)
+        except VolumeHostError as error:
+            error.add_note(f'failed to get Plugin from volumeSpec for volume "{spec.name()}"')
+            raise
+        attachable = plugin.supports(AttachableVolumePlugin) and plugin.can_attach(spec)
+        device = plugin.supports(DeviceMountableVolumePlugin) and plugin.can_device_mount(spec)
+        uid = pod.metadata.uid
+        if attachable or device:
+            name = unique_volume_name(plugin.name, plugin.get_volume_name(spec))
+        else:
+            name = unique_volume_name_of_pod(plugin.name, uid, spec.name())
+        context = pod.spec.security_context
+        fs_group = context.fs_group if context is not None else None
+        return VolumeUse(
+            volume=name,
+            pod=pod,
+            spec=spec,
+            outer_names=(volume.name,),
+            plugin=plugin,
+            attachable=attachable,
+            device_mountable=device,
+            size_limit=local_ephemeral_size_limit(volume, pod),
+            fs_group=fs_group if fs_group is not None else group_of(spec),
+            requested_at=services.clock(),
+        )
+
+
+def _as_exception(error: BaseException) -> Exception:
+    return error if isinstance(error, Exception) else SpecError(f"the plugin ended with {error!r}")

@@ -1,0 +1,214 @@
+"""Compares what is wanted with what is there, and starts operations (RECON-L rules).
+
+Event-driven: it looks at the (volume, pod) keys that changed, never at everything while nothing happens. Whoever made
+a change calls :meth:`Reconciler.run`; one caller at a time does the work, and it never waits.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Protocol
+
+from volumehost.errors import AlreadyRunningError, BackoffError, VolumeHostError
+from volumehost.node.attach_operations import AttachOperation, DetachOperation
+from volumehost.node.device_operations import UnmountDeviceOperation
+from volumehost.node.mount_operation import MountOperation
+from volumehost.node.states import Attachability, Need
+from volumehost.node.unmount_operation import UnmountOperation
+
+if TYPE_CHECKING:
+    from volumehost.node.desired import VolumeUse
+    from volumehost.node.executor import Executor
+    from volumehost.node.operations import Operation, Services
+    from volumehost.node.pending import OperationKey
+    from volumehost.node.timers import Timers
+
+logger = logging.getLogger(__name__)
+
+#: Retries are spread by up to this part of their delay, so that what failed together is not retried together (BR-53).
+JITTER = 0.1
+
+Key = tuple[str, str]
+
+
+class Wishes(Protocol):
+    """What the reconciler asks of the populator: "not wanted" must be certain before anything is unmounted."""
+
+    def may_mount(self, pod_uid: str) -> bool:
+        """Whether this manager is to mount the pod's volumes now."""
+        ...
+
+    def is_unwanted(self, volume: str, pod_uid: str) -> bool:
+        """Whether it is certain that the pod does not want the volume (BR-15, BR-51)."""
+        ...
+
+    def is_device_unwanted(self, volume: str) -> bool:
+        """Whether it is certain that no pod will want the volume's device."""
+        ...
+
+
+class DirtyKeys:
+    """The (volume, pod) keys that changed; the pod is "" for the volume's device. Safe for threads, takes no lock."""
+
+    def __init__(self) -> None:
+        self._keys: dict[Key, None] = {}
+
+    def mark(self, volume: str, pod_uid: str) -> None:
+        """Look at this one in the next run."""
+        self._keys[volume, pod_uid] = None
+
+    def take(self) -> list[Key]:
+        """The marked keys, which are unmarked with that."""
+        keys = list(self._keys)
+        for key in keys:
+            self._keys.pop(key, None)
+        return keys
+
+    def __bool__(self) -> bool:
+        return bool(self._keys)
+
+
+class Reconciler:
+    """Brings the actual state to the desired state, key by key. Safe for threads."""
+
+    def __init__(
+        self,
+        dirty: DirtyKeys,
+        services: Services,
+        executor: Executor,
+        wishes: Wishes,
+        timers: Timers,
+        *,
+        notify: Callable[[str], None],
+    ) -> None:
+        executor.on_finished = self.finished
+        self._dirty = dirty
+        self._services = services
+        self._executor = executor
+        self._wishes = wishes
+        self._timers = timers
+        self._notify = notify
+        self._lock = threading.Lock()
+        self._working = False
+        self._stopped = False
+
+    def resync(self) -> None:
+        """Look at everything: rarely, to heal what no event told of."""
+        for volume, pod_uid in (*self._services.desired.keys(), *self._services.actual.keys()):
+            self._dirty.mark(volume, pod_uid)
+        self.run()
+
+    def look_at_pod(self, pod_uid: str) -> None:
+        """What is wanted of the pod changed: look at all that is there of it in the next run."""
+        for mount in self._services.actual.mounts_of_pod(pod_uid):
+            self._dirty.mark(mount.volume, pod_uid)
+
+    def finished(self, key: OperationKey, retry_in: float) -> None:
+        """An operation has ended: what waited for it may start, and what failed is retried after its backoff."""
+        keys = self._keys_of(key.volume)
+        if retry_in:
+            delay = retry_in * (1 + random.uniform(0.001, JITTER))  # noqa: S311 - spreads retries, guards nothing
+            self._timers.call_later(delay, lambda: self._retry(keys))
+        for volume, pod_uid in keys:
+            self._dirty.mark(volume, pod_uid)
+        self.run()
+        for pod_uid in {pod_uid for _, pod_uid in keys if pod_uid} | ({key.pod} if key.pod else set()):
+            self._notify(pod_uid)
+
+    def stop(self) -> None:
+        """Start nothing any more."""
+        self._stopped = True
+
+    def _retry(self, keys: Iterable[Key]) -> None:
+        for volume, pod_uid in keys:
+            self._dirty.mark(volume, pod_uid)
+        self.run()
+
+    def _keys_of(self, volume: str) -> list[Key]:
+        found = self._services.actual.get_volume(volume)
+        pods = dict.fromkeys(
+            [*(found.pods if found is not None else ()), *self._services.desired.pods_of_volume(volume)]
+        )
+        return [*((volume, pod_uid) for pod_uid in pods), (volume, "")]
+
+    # --- one run ----------------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Work off what changed. Returns at once when another thread is at it: that one takes these changes too."""
+        while True:
+            with self._lock:
+                if self._working or self._stopped or not self._dirty:
+                    return
+                self._working = True
+            try:
+                while self._dirty and not self._stopped:
+                    self._pass(self._dirty.take())
+            finally:
+                with self._lock:
+                    self._working = False
+
+    def _pass(self, keys: list[Key]) -> None:
+        """Unmount first: a volume that moves between pods is released before it is taken (RECON-L-11)."""
+        for step in (self._unmount, self._mount, self._release_device):
+            for volume, pod_uid in keys:
+                try:
+                    step(volume, pod_uid)
+                except Exception:
+                    logger.exception("volume %s of pod %s could not be reconciled", volume, pod_uid)
+
+    def _unmount(self, volume: str, pod_uid: str) -> None:
+        """RECON-L-10."""
+        if not pod_uid:
+            return
+        mount = self._services.actual.get_mount(volume, pod_uid)
+        if mount is not None and self._wishes.is_unwanted(volume, pod_uid):
+            self._start(UnmountOperation(self._services, mount), volume, pod_uid)
+
+    def _mount(self, volume: str, pod_uid: str) -> None:
+        """RECON-L-20 to -25."""
+        use = self._services.desired.get(volume, pod_uid) if pod_uid else None
+        if use is None or not self._wishes.may_mount(pod_uid):
+            return
+        need = self._services.actual.check(volume, pod_uid).need
+        if need is Need.ATTACH:
+            need = self._attach(use)
+        if need in (Need.MOUNT, Need.REMOUNT):
+            operation = MountOperation(self._services, use, is_remount=need is Need.REMOUNT)
+            self._start(operation, volume, pod_uid)
+
+    def _attach(self, use: VolumeUse) -> Need:
+        """Not known yet: attach it, or enter it at once when it needs no attaching (ASW-05)."""
+        if use.attachable:
+            self._start(AttachOperation(self._services, use), use.volume, use.pod_uid)
+            return Need.ATTACH
+        self._services.actual.mark_attached(use.volume, use.plugin.name, use.spec, Attachability.FALSE)
+        return Need.MOUNT
+
+    def _release_device(self, volume: str, pod_uid: str) -> None:
+        """RECON-L-30, -31: a volume without pods is unmounted globally, then detached, then forgotten."""
+        if pod_uid:
+            return
+        found = self._services.actual.get_volume(volume)
+        if found is None or found.pods or not self._wishes.is_device_unwanted(volume):
+            return
+        if found.device_state.may_be_mounted:
+            self._start(UnmountDeviceOperation(self._services, found), volume, "")
+        elif found.attachability is Attachability.TRUE:
+            self._start(DetachOperation(self._services, found), volume, "")
+        elif found.attachability is Attachability.FALSE and not self._executor.is_busy(volume):
+            self._services.actual.mark_detached(volume)
+            self._services.journal.note({"v": volume, "gone": True})
+
+    def _start(self, operation: Operation, volume: str, pod_uid: str) -> None:
+        """Refusals are normal: the end of what runs, or a timer, brings the key back (RECON-L-24)."""
+        try:
+            self._executor.start(operation)
+        except AlreadyRunningError:
+            return
+        except BackoffError as error:
+            self._timers.call_later(error.retry_in + 0.001, lambda: self._retry([(volume, pod_uid)]))
+        except VolumeHostError:
+            logger.exception("operation %s could not be started", operation.name)

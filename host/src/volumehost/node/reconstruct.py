@@ -1,0 +1,240 @@
+"""What a restarted manager finds: the journal first, then the directories for what no journal tells (RECON rules).
+
+Everything found is entered as uncertain. Nothing is mounted, unmounted or even looked at closely here: a volume that
+hangs must not hold up the start.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from volumehost.errors import PluginLookupError
+from volumehost.hookspecs import AttachableVolumePlugin, DeviceMountableVolumePlugin
+from volumehost.node.actual import AttachedVolume, MountedVolume
+from volumehost.node.identity import unique_volume_name, unique_volume_name_of_pod
+from volumehost.node.journal_format import FAILED, LOST, UNMOUNTED
+from volumehost.node.operations import Services, plugin_user
+from volumehost.node.recorded_spec import spec_from_record
+from volumehost.node.states import Attachability, DeviceState, MountState
+from volumehost.sdk.names import unescape_qualified_name
+from volumehost.spec import BLOCK_MODE, FILESYSTEM_MODE, Spec
+
+if TYPE_CHECKING:
+    from volumehost.hosts.layout import Layout
+    from volumehost.loader.loaded import LoadedPlugin
+    from volumehost.node.journal_format import Key
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Reconstruction:
+    """What was found. ``missing_plugins``: plugin name to the volumes that wait for it."""
+
+    from_journal: int = 0
+    from_directories: int = 0
+    missing_plugins: dict[str, list[str]] = field(default_factory=dict)
+    ended_pods: set[str] = field(default_factory=set)
+
+
+class VolumeDirectory(NamedTuple):
+    """A volume's directory below a pod (RECON-02)."""
+
+    pod_uid: str
+    plugin_name: str
+    name: str
+    path: str
+    mode: str
+
+
+def reconstruct(services: Services, entries: Mapping[Key, Mapping[str, Any]]) -> Reconstruction:
+    """Enter all that the journal and the directories tell of into the actual state."""
+    result = Reconstruction()
+    for (volume, pod_uid), record in entries.items():
+        if not volume:
+            if record.get("ended"):
+                result.ended_pods.add(pod_uid)
+        elif not pod_uid:
+            _restore_volume(services, volume, record)
+    for (volume, pod_uid), record in entries.items():
+        if volume and pod_uid and record.get("state") not in (None, FAILED):
+            _restore_mount(services, volume, pod_uid, record, result)
+            result.from_journal += 1
+    for directory in volume_directories(services.host.layout):
+        if services.actual.find_by_inner_name(directory.pod_uid, directory.name) is None:
+            _restore_directory(services, directory, result)
+            result.from_directories += 1
+    return result
+
+
+# --- the journal ------------------------------------------------------------------------------------------------
+
+
+def _restore_volume(services: Services, name: str, record: Mapping[str, Any]) -> None:
+    """A device that was mounted, or may have been; or an attachment that is to be undone one day."""
+    device = record.get("dev")
+    attached = bool(record.get("att"))
+    maybe_mounted = device is not None and device not in (UNMOUNTED, FAILED)
+    if not maybe_mounted and not attached:
+        return
+    services.actual.add_reconstructed(
+        AttachedVolume(
+            name=name,
+            plugin_name=_text(record, "plugin"),
+            spec=spec_from_record(record),
+            attachability=Attachability.TRUE if attached else Attachability.FALSE,
+            device_state=DeviceState.UNCERTAIN if maybe_mounted else DeviceState.NOT_MOUNTED,
+            device_path=_text(record, "dpath"),
+            device_mount_path=_text(record, "dmpath"),
+            device_reconstructed=maybe_mounted and device != LOST,
+            mode=_text(record, "mode") or FILESYSTEM_MODE,
+        )
+    )
+    _hold(services, _text(record, "plugin"), plugin_user(name, ""))
+
+
+def _restore_mount(
+    services: Services, volume: str, pod_uid: str, record: Mapping[str, Any], result: Reconstruction
+) -> None:
+    plugin_name = _text(record, "plugin")
+    mode = _text(record, "mode") or FILESYSTEM_MODE
+    services.actual.add_reconstructed(
+        AttachedVolume(volume, plugin_name, None, Attachability.FALSE, mode=mode)
+    )  # unless its own record has entered it
+    services.actual.add_reconstructed_mount(
+        MountedVolume(
+            volume=volume,
+            pod_uid=pod_uid,
+            pod_name=_text(record, "pod"),
+            pod_namespace=_text(record, "ns"),
+            plugin_name=plugin_name,
+            inner_name=_text(record, "inner"),
+            state=MountState.UNCERTAIN,
+            mode=mode,
+            path=_text(record, "path"),
+            is_mount=record.get("is_mount") if isinstance(record.get("is_mount"), bool) else None,
+            # After a reboot no container uses it: a set-up that fails for good leaves nothing to tear down.
+            reconstructed=record.get("state") != LOST,
+        )
+    )
+    if not _hold(services, plugin_name, plugin_user(volume, pod_uid)):
+        result.missing_plugins.setdefault(plugin_name, []).append(volume)
+
+
+def _text(record: Mapping[str, Any], name: str) -> str:
+    value = record.get(name, "")
+    return value if isinstance(value, str) else ""
+
+
+def _hold(services: Services, plugin_name: str, user: str) -> bool:
+    try:
+        services.plugins.find_plugin_by_name(plugin_name).hold(user)
+    except PluginLookupError as error:
+        logger.warning("%s waits for its volume plugin %s: %s", user, plugin_name, error)
+        return False
+    return True
+
+
+# --- the directories --------------------------------------------------------------------------------------------
+
+
+def volume_directories(layout: Layout) -> Iterator[VolumeDirectory]:
+    """Every volume directory below every pod (RECON-01). Only names are read: a hung mount must not be touched."""
+    for uid in _names(layout.pods_dir()):
+        for base, mode in ((f"{layout.pods_dir()}/{uid}/volumes", FILESYSTEM_MODE),
+                           (f"{layout.pods_dir()}/{uid}/volumeDevices", BLOCK_MODE)):  # fmt: skip
+            for escaped in _names(base):
+                for name in _names(f"{base}/{escaped}"):
+                    path = f"{base}/{escaped}/{name}"
+                    yield VolumeDirectory(uid, unescape_qualified_name(escaped), name, path, mode)
+
+
+def _names(directory: str) -> list[str]:
+    try:
+        return sorted(os.listdir(directory))
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        logger.warning("%s cannot be listed, what is in it is not looked at: %s", directory, error)
+        return []
+
+
+def _restore_directory(services: Services, directory: VolumeDirectory, result: Reconstruction) -> None:
+    """RECON-10 to -25, with a name of its own for what the plugin cannot rebuild (RECON-40, improved)."""
+    volume = unique_volume_name_of_pod(directory.plugin_name, directory.pod_uid, directory.name)
+    spec: Spec | None = None
+    attachability = Attachability.FALSE
+    device_state, device_mount_path = DeviceState.NOT_MOUNTED, ""
+    try:
+        plugin = services.plugins.find_plugin_by_name(directory.plugin_name)
+        plugin.hold(plugin_user(volume, directory.pod_uid))
+    except PluginLookupError:
+        result.missing_plugins.setdefault(directory.plugin_name, []).append(volume)
+        plugin = None
+    if plugin is not None and directory.mode == FILESYSTEM_MODE:
+        try:
+            spec = plugin.construct_volume_spec(directory.name, _mount_path(directory)).spec
+            if _is_device_mountable(plugin, spec):
+                volume = unique_volume_name(plugin.name, plugin.get_volume_name(spec))
+                attachability = Attachability.UNCERTAIN
+                device_mount_path = plugin.new_device_mounter().get_device_mount_path(spec)
+                device_state = DeviceState.UNCERTAIN
+        except Exception as error:  # noqa: BLE001 - one volume that cannot be rebuilt must not hold up the others
+            logger.warning("volume directory %s cannot be rebuilt, only torn down: %s", directory.path, error)
+    services.actual.add_reconstructed(
+        AttachedVolume(
+            volume,
+            directory.plugin_name,
+            spec,
+            attachability,
+            device_state,
+            device_mount_path=device_mount_path,
+            device_reconstructed=device_state is DeviceState.UNCERTAIN,
+            mode=directory.mode,
+        )
+    )
+    services.actual.add_reconstructed_mount(
+        MountedVolume(
+            volume=volume,
+            pod_uid=directory.pod_uid,
+            pod_name="",
+            pod_namespace="",
+            plugin_name=directory.plugin_name,
+            inner_name=directory.name,
+            state=MountState.UNCERTAIN,
+            mode=directory.mode,
+            spec=spec,
+            path=directory.path,
+            reconstructed=True,
+            from_directory=True,
+        )
+    )
+
+
+def _mount_path(directory: VolumeDirectory) -> str:
+    """CSI volumes are mounted one level further down (LAYOUT-09)."""
+    return f"{directory.path}/mount" if directory.plugin_name == "kubernetes.io/csi" else directory.path
+
+
+def _is_device_mountable(plugin: LoadedPlugin, spec: Spec) -> bool:
+    """Asked before attachability, for which a plugin may need objects that are not there yet (RECON-13)."""
+    if plugin.supports(DeviceMountableVolumePlugin) and plugin.can_device_mount(spec):
+        return True
+    return plugin.supports(AttachableVolumePlugin) and plugin.can_attach(spec)
+
+
+def resolve_attachability(services: Services) -> None:
+    """Ask node status about what the directories left open (RECON-30 to -32)."""
+    names = services.actual.uncertain_attachability()
+    if not names:
+        return
+    attached = services.host.get_attached_volumes_from_node_status()
+    for name in names:
+        found = name in attached
+        services.actual.set_attachability(
+            name, Attachability.TRUE if found else Attachability.FALSE, attached.get(name)
+        )

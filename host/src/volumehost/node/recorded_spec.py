@@ -1,0 +1,37 @@
+"""Specs in the journal: what a device's unmount and a detach need when the pod and the claim are gone."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from volumehost.errors import VolumeHostError
+from volumehost.spec import Spec
+
+logger = logging.getLogger(__name__)
+
+
+def wire_spec(spec: Spec) -> dict[str, Any]:
+    """The fields that record the spec."""
+    from volumehost.api.convert import to_wire
+
+    if spec.persistent_volume is not None:
+        return {"pv": to_wire(spec.persistent_volume), "ro": spec.read_only}
+    return {"vol": to_wire(spec.volume)} if spec.volume is not None else {}
+
+
+def spec_from_record(record: Mapping[str, Any]) -> Spec | None:
+    """The spec that was recorded, None when there is none or it cannot be read."""
+    if "pv" not in record and "vol" not in record:
+        return None
+    from volumehost.api.convert import to_object
+    from volumehost.api.objects import PersistentVolume, Volume
+
+    try:
+        if "pv" in record:
+            return Spec.from_persistent_volume(to_object(PersistentVolume, record["pv"]), bool(record.get("ro")))
+        return Spec.from_volume(to_object(Volume, record["vol"]))
+    except VolumeHostError as error:
+        logger.warning("the recorded spec of volume %s cannot be read: %s", record.get("v"), error)
+        return None

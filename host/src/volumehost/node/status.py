@@ -1,0 +1,94 @@
+"""What status shows: one plain record for each volume of each pod, made by the manager or read from its files."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+#: States in which the volume can be used by containers.
+READY_STATES = frozenset({"mounted"})
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeStatus:
+    """One volume of one pod. Times are in seconds.
+
+    ``state``: ``mounted``; ``mounting``, ``remounting``, ``unmounting`` while an operation runs; ``failed`` when it
+    failed and is tried again in ``retry_in``; ``pending`` when it cannot start yet, for the reason in ``error``;
+    ``uncertain`` when a restart or a failure left it open; ``lost`` when it was mounted and the kernel no longer
+    shows it; ``waiting`` when its plugin is not there; ``unused`` when no container uses it, so it is not mounted.
+    ``age``: how long it has been in that operation. ``mounted``: whether the kernel shows a mount there, None where
+    none is expected.
+    """
+
+    volume: str
+    state: str
+    plugin: str = ""
+    distribution: str = ""
+    version: str = ""
+    path: str = ""
+    mounted: bool | None = None
+    unique_name: str = ""
+    operation: str = ""
+    step: str = ""
+    age: float | None = None
+    attempts: int = 0
+    error: str = ""
+    retry_in: float | None = None
+
+    @property
+    def ready(self) -> bool:
+        """Whether containers can use it."""
+        return self.state in READY_STATES
+
+    def explain(self) -> str:
+        """Why it is not ready, in one line (BR-83)."""
+        origin = f", {self.distribution} {self.version}".rstrip() if self.distribution else ""
+        plugin = f" ({self.plugin}{origin})" if self.plugin else ""
+        parts = [f"volume {self.volume}{plugin}: {self.state}"]
+        if self.operation:
+            step = f" at step {self.step}" if self.step else ""
+            age = f" for {self.age:.1f} s" if self.age is not None else ""
+            parts.append(f"operation {self.operation}{step}{age}")
+        if self.attempts:
+            parts.append(f"{self.attempts} attempts failed")
+        if self.error:
+            parts.append(f"last error: {self.error}")
+        if self.retry_in is not None:
+            parts.append(f"next retry in {self.retry_in:.1f} s")
+        return ", ".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class PodStatus:
+    """A pod and its volumes. ``state`` is ``mounted``, ``mounting``, ``unmounting``, ``failed`` or ``not-mounted``."""
+
+    namespace: str
+    name: str
+    uid: str
+    state: str
+    volumes: tuple[VolumeStatus, ...]
+    note: str = ""
+
+    @property
+    def ready(self) -> bool:
+        """Whether every volume that a container uses is mounted."""
+        return all(volume.ready for volume in self.volumes if volume.state != "unused")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return asdict(self)
+
+
+def pod_state(volumes: tuple[VolumeStatus, ...], *, ending: bool) -> str:
+    """The one word for the pod as a whole."""
+    states = {volume.state for volume in volumes if volume.state != "unused"}
+    if ending:
+        return "unmounting"
+    if states <= {"mounted"}:
+        return "mounted"
+    if states & {"failed", "lost", "waiting"}:
+        return "failed"
+    if states & {"mounting", "remounting", "pending", "uncertain", "mounted"}:
+        return "mounting"
+    return "not-mounted" if states == {"not-mounted"} else "unmounting"

@@ -1,0 +1,87 @@
+"""Taking a filesystem volume away from a pod: UNMOUNT-01 to -05. Works from the record alone, without pod and spec."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from volumehost.errors import PluginLookupError, VolumeHostError
+from volumehost.node.journal_format import UNCERTAIN, UNMOUNTING
+from volumehost.node.operations import OperationFailedError, Services, Steps, plugin_user, pod_details
+from volumehost.node.pending import OperationKey
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from volumehost.node.actual import MountedVolume
+    from volumehost.node.journal_format import Fields
+
+logger = logging.getLogger(__name__)
+
+
+class UnmountOperation:
+    """One run of "tear this volume of this pod down"."""
+
+    name = "volume_unmount"
+
+    def __init__(self, services: Services, mount: MountedVolume) -> None:
+        self._services = services
+        self._mount = mount
+        self.key = OperationKey(mount.volume, mount.pod_uid)
+
+    def intent(self) -> Sequence[Fields]:
+        """The rest is known from the mount's own record."""
+        mount = self._mount
+        return (
+            {
+                "v": mount.volume,
+                "p": mount.pod_uid,
+                "state": UNMOUNTING,
+                "at": round(self._services.wall_clock(), 3),
+                "plugin": mount.plugin_name,
+                "inner": mount.inner_name,
+            },
+        )
+
+    def run(self, steps: Steps) -> None:
+        """Clean subpaths, tear down, forget."""
+        mount, services = self._mount, self._services
+        steps.enter("plugin")
+        try:
+            plugin = services.plugins.find_plugin_by_name(mount.plugin_name)
+        except PluginLookupError as error:
+            raise self._failure("UnmountVolume.FindPluginByName failed", error) from error
+        try:
+            unmounter = plugin.new_unmounter(mount.inner_name, mount.pod_uid)
+        except Exception as error:
+            raise self._failure("UnmountVolume.NewUnmounter failed", error) from error
+        steps.make_intent_durable(required=False)
+        steps.enter("clean-subpaths")
+        try:
+            # Their bind mounts keep the volume busy (SUBPATH-35).
+            services.host.get_subpather().clean_sub_paths(services.host.layout.pod_dir(mount.pod_uid), mount.inner_name)
+        except Exception as error:
+            raise self._failure("error cleaning subPath mounts", error) from error
+        steps.enter("tear-down")
+        services.actual.mark_uncertain(mount.volume, mount.pod_uid)
+        try:
+            unmounter.tear_down()
+        except Exception as error:
+            raise self._failure("UnmountVolume.TearDown failed", error) from error
+        steps.enter("mark-unmounted")
+        try:
+            services.actual.mark_unmounted(mount.volume, mount.pod_uid)
+        except VolumeHostError as error:  # a retry would do nothing (UNMOUNT-04)
+            logger.error("volume %s was torn down but not marked: %s", mount.volume, error)  # noqa: TRY400
+        services.journal.note({"v": mount.volume, "p": mount.pod_uid, "gone": True})
+        plugin.release(plugin_user(mount.volume, mount.pod_uid))
+
+    def failed(self, error: BaseException) -> None:
+        """No event (UNMOUNT-05); status and log tell."""
+        mount = self._mount
+        self._services.journal.note({"v": mount.volume, "p": mount.pod_uid, "state": UNCERTAIN, "err": str(error)})
+
+    def _failure(self, prefix: str, cause: BaseException) -> OperationFailedError:
+        mount = self._mount
+        details = pod_details(mount.volume, mount.pod_namespace, mount.pod_name, mount.pod_uid)
+        return OperationFailedError(prefix, mount.inner_name or mount.volume, details, cause)

@@ -1,0 +1,110 @@
+"""A bounded pool of daemon threads for operations. A task that hangs holds up itself and nobody else.
+
+``concurrent.futures`` is not used: it joins its threads when the interpreter ends, so that one hung mount would keep
+the process from exiting (BR-52).
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable
+
+logger = logging.getLogger(__name__)
+
+Task = Callable[[], None]
+
+
+class WorkerPool:
+    """Runs tasks in daemon threads, at most ``size`` at a time that are not stuck.
+
+    A task counts as stuck once it has run for ``stuck_after`` seconds: its thread then no longer counts against
+    ``size``, up to ``limit`` threads in all. Threads are started when needed and end with :meth:`stop`.
+    """
+
+    def __init__(
+        self, clock: Callable[[], float], *, size: int = 16, limit: int = 128, stuck_after: float = 10.0
+    ) -> None:
+        self._clock = clock
+        self._size = size
+        self._limit = limit
+        self._stuck_after = stuck_after
+        self._condition = threading.Condition(threading.Lock())
+        self._tasks: deque[Task] = deque()
+        self._threads = 0
+        self._idle = 0
+        self._busy_since: dict[int, float] = {}
+        self._stopping = False
+
+    def submit(self, task: Task) -> None:
+        """Queue a task; it must not raise.
+
+        :raises RuntimeError: the pool has been stopped.
+        """
+        with self._condition:
+            if self._stopping:
+                raise RuntimeError("the worker pool has been stopped")
+            self._tasks.append(task)
+            if self._idle >= len(self._tasks):
+                self._condition.notify()
+            else:
+                self._start_thread_if_allowed()
+
+    def relieve(self) -> None:
+        """Start threads in the place of stuck ones while tasks wait; called from time to time."""
+        with self._condition:
+            for _ in range(len(self._tasks) - self._idle):
+                self._start_thread_if_allowed()
+
+    def stop(self, timeout: float) -> bool:
+        """Take no more tasks, drop the queued ones, and wait for running ones; whether all have ended."""
+        deadline = self._clock() + timeout
+        with self._condition:
+            self._stopping = True
+            self._tasks.clear()
+            self._condition.notify_all()
+            while self._busy_since:
+                left = deadline - self._clock()
+                if left <= 0:
+                    return False
+                self._condition.wait(left)
+            return True
+
+    @property
+    def threads(self) -> int:
+        """How many threads there are now."""
+        return self._threads
+
+    def _start_thread_if_allowed(self) -> None:
+        now = self._clock()
+        stuck = sum(now - since > self._stuck_after for since in self._busy_since.values())
+        if self._threads - stuck < self._size and self._threads < self._limit:
+            self._threads += 1
+            try:
+                threading.Thread(target=self._work, name=f"volumehost-worker-{self._threads}", daemon=True).start()
+            except RuntimeError as error:  # no more threads: those that run will take the task in turn
+                self._threads -= 1
+                logger.warning("cannot start a worker thread, %d run: %s", self._threads, error)
+
+    def _work(self) -> None:
+        me = threading.get_ident()
+        while True:
+            with self._condition:
+                self._busy_since.pop(me, None)
+                if self._stopping:
+                    self._threads -= 1
+                    self._condition.notify_all()
+                    return
+                if not self._tasks:
+                    self._idle += 1
+                    self._condition.wait_for(lambda: self._tasks or self._stopping)
+                    self._idle -= 1
+                    continue
+                task = self._tasks.popleft()
+                self._busy_since[me] = self._clock()
+            try:
+                task()
+            except Exception:
+                logger.exception("a worker's task raised, which it must not")
+            del task

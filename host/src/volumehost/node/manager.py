@@ -279,13 +279,23 @@ class VolumeManager:
         """One pod, as it was handed to the manager."""
         return self._parts.status.of_pod(pod)
 
-    def container_mounts(self, pod: Pod) -> list[ContainerMounts]:
+    def container_mounts(self, pod: Pod | PodStatus) -> list[ContainerMounts]:
         """For each container of a mounted pod, what to mount where.
 
-        :raises FailedPreconditionError: a volume that it needs is not mounted.
+        :param pod: what :meth:`mount_pod` returned, or the pod as the API has it.
+        :raises FailedPreconditionError: the pod, or a volume that it needs, is not mounted.
         """
         from volumehost.node.containers import container_mounts
+        from volumehost.node.status import PodStatus
 
+        if isinstance(pod, PodStatus):
+            record = self._parts.populator.record(pod.uid)
+            if record is None:
+                raise FailedPreconditionError(
+                    "it is not mounted", action=f"preparing the mounts of pod {pod.namespace}/{pod.name}",
+                    subject=pod.name, hint="mount the pod first",
+                )  # fmt: skip
+            pod = record.pod
         self._notice_lost_mounts(pod.metadata.uid)
         return container_mounts(self._parts.services, pod)
 

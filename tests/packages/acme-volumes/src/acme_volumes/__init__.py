@@ -1,0 +1,1 @@
+"""Volumes by acme: scratch space in memory."""

@@ -107,7 +107,7 @@ def _read_pod(path: str) -> Pod:
     from volumehost.api.manifests import load_manifests
     from volumehost.api.objects import Pod
 
-    objects = list(load_manifests(path))
+    objects = [manifest.obj for manifest in load_manifests([path])]
     if len(objects) != 1 or not isinstance(objects[0], Pod):
         raise ManifestError("must hold exactly one Pod", source=path, action="reading the recycler pod template")
     return objects[0]

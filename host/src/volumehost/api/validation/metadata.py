@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from volumehost.api.kinds import Kind
-from volumehost.api.objects import KubeObject, ObjectMeta
+from volumehost.api.objects import ClusterTrustBundle, KubeObject, ObjectMeta
 from volumehost.api.validation.names import dns_label, dns_subdomain, label_value, qualified_name
 from volumehost.api.validation.problems import Problems
 
@@ -17,7 +17,9 @@ def validate_metadata(obj: KubeObject, kind: Kind[KubeObject], problems: Problem
     if not metadata.name:
         problems.required(f"{path}.name", "name or generateName is required")
     else:
-        reason = dns_subdomain(metadata.name)
+        # A trust bundle has its signer before a colon.
+        name = metadata.name.replace(":", ".") if kind.struct is ClusterTrustBundle else metadata.name
+        reason = dns_subdomain(name)
         if reason:
             problems.invalid(f"{path}.name", metadata.name, reason)
     if kind.namespaced:

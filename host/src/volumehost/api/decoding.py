@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import binascii
 import datetime as dt
-import difflib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -225,6 +224,8 @@ def _single_item_hint(value: object) -> str:
 
 
 def _did_you_mean(key: str, shape: StructOf) -> str:
+    import difflib
+
     folded = {name.lower(): name for name in shape.fields}
     near = difflib.get_close_matches(key.lower().replace("_", "").replace("-", ""), folded, n=1, cutoff=0.75)
     return f"did you mean {folded[near[0]]}?" if near else ""

@@ -5,7 +5,6 @@ Manifests, the store and the command line look kinds up here; a lookup that fail
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Generic, TypeVar
@@ -140,6 +139,8 @@ def find_kind(spelling: str) -> Kind[KubeObject]:
 
 
 def _unknown(spelling: str, shown: str) -> UnknownKindError:
+    import difflib
+
     near = difflib.get_close_matches(spelling.strip().lower(), _BY_SPELLING, n=1)
     suggestion = f"did you mean {_BY_SPELLING[near[0]].kind}? " if near else ""
     return UnknownKindError(f"unknown kind {shown}", subject=spelling, hint=suggestion + _known())

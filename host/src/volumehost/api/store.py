@@ -6,7 +6,7 @@ when it returns, and a process may be killed at any moment.
 
 from __future__ import annotations
 
-import secrets
+import os
 import sqlite3
 import time
 import uuid
@@ -155,7 +155,7 @@ class EmbeddedStore:
 
     def _named_document(self, item: Incoming) -> Document:
         metadata = item.typed.metadata
-        suffix = "".join(secrets.choice(_SUFFIX_LETTERS) for _ in range(_SUFFIX_LENGTH))
+        suffix = "".join(_SUFFIX_LETTERS[byte % len(_SUFFIX_LETTERS)] for byte in os.urandom(_SUFFIX_LENGTH))
         metadata.name = metadata.generate_name[:_GENERATED_BASE_LENGTH] + suffix
         return new_document(item, uid=str(uuid.uuid4()), now=self._now())
 

@@ -18,7 +18,6 @@ from volumehost.api.kinds import Kind
 from volumehost.api.merging import merge_known
 from volumehost.api.objects import KubeObject
 from volumehost.api.schema import StructOf, shape_of
-from volumehost.api.validation import validate_create, validate_update
 from volumehost.errors import ApiError, ConflictError, InvalidObjectError
 
 Document = dict[str, Any]
@@ -29,6 +28,9 @@ def new_document(item: Incoming, *, uid: str, now: str) -> Document:
 
     :raises InvalidObjectError: it breaks a rule.
     """
+    # Commands that only read never need it.
+    from volumehost.api.validation import validate_create
+
     obj = item.typed
     metadata = obj.metadata
     if metadata.resource_version:
@@ -56,6 +58,8 @@ def replaced_document(item: Incoming, stored: Document, old: KubeObject) -> Docu
     :raises ConflictError: a condition in the metadata does not hold.
     :raises InvalidObjectError: the new state breaks a rule.
     """
+    from volumehost.api.validation import validate_update
+
     check_conditions(item.kind, item.typed, old)
     obj, kept = item.typed, old.metadata
     metadata = obj.metadata

@@ -49,42 +49,55 @@ def cleanup_mount_point_with_force(
 
 def _cleanup(path: str, mounter: MountInterface, extensive: bool, unmount: Callable[[str], None]) -> None:
     places = Places()
-    corrupted = False
     try:
         if stat.S_ISLNK(places.look(path, follow=False).stat.mode):
             # What a link leads to is not ours to unmount.
-            os.unlink(path)
+            _remove(path, places)
             return
-        if not places.exists(path):
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+        # Where a test can be skipped nothing is asked of the mount: one that hangs would hold the question, and with
+        # it the mount.
+        known = mounter.can_safely_skip_mount_point_check() or _is_corrupted(path, places)
     except (FileNotFoundError, NotADirectoryError):
         logger.warning("nothing to clean up, the path does not exist: %s", path)
         return
     except OSError as error:
         if not is_corrupted_mount(error):
-            raise MountError(
-                f"Error checking path: {error.strerror or error}",
-                action=f"clean up the mount point {path}",
-                subject=path,
-                errno=error.errno,
-            ) from error
-        corrupted = True
-    if corrupted or mounter.can_safely_skip_mount_point_check():
+            raise _checking_failed(path, error) from error
+        known = True
+    if known:
         unmount(path)
         _remove(path, places)
-        return
-    if not _is_mounted(path, mounter, extensive):
+    elif not _is_mounted(path, mounter, extensive):
         _remove(path, places)
-        return
-    unmount(path)
-    if _is_mounted(path, mounter, extensive):
-        raise StillMountedError(
-            f"failed to cleanup mount point {path}",
-            action=f"clean up the mount point {path}",
-            subject=path,
-            hint="something else is mounted there too; clean up again",
-        )
-    _remove(path, places)
+    else:
+        unmount(path)
+        if _is_mounted(path, mounter, extensive):
+            raise StillMountedError(
+                f"failed to cleanup mount point {path}",
+                action=f"clean up the mount point {path}",
+                subject=path,
+                hint="something else is mounted there too; clean up again",
+            )
+        _remove(path, places)
+
+
+def _is_corrupted(path: str, places: Places) -> bool:
+    try:
+        places.check(path)
+    except OSError as error:
+        if is_corrupted_mount(error):
+            return True
+        raise
+    return False
+
+
+def _checking_failed(path: str, error: OSError) -> MountError:
+    return MountError(
+        f"Error checking path: {error.strerror or error}",
+        action=f"clean up the mount point {path}",
+        subject=path,
+        errno=error.errno,
+    )
 
 
 def _is_mounted(path: str, mounter: MountInterface, extensive: bool) -> bool:

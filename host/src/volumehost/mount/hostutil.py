@@ -46,7 +46,7 @@ class LinuxHostUtils:
         if not is_device:
             return False
         try:
-            os.close(os.open(path, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC))
+            os.close(os.open(path, os.O_RDONLY | os.O_EXCL | os.O_NONBLOCK | os.O_CLOEXEC))
         except OSError as error:
             if error.errno == errno.EBUSY:
                 return True

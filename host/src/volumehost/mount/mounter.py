@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import logging
 import os
+import time
 from collections.abc import Sequence
 from typing import Final
 
@@ -21,7 +22,7 @@ from volumehost.mount.deadline import DeadlineExceededError, DeadlineRunner
 from volumehost.mount.mount_point import is_likely_not_mount_point, is_mount_point
 from volumehost.mount.mountinfo import read_mount_table
 from volumehost.mount.options import MountOptions, parse_options
-from volumehost.mount.places import Place, Places, opened_place
+from volumehost.mount.places import ANSWER_SECONDS, Place, Places, opened_place
 from volumehost.mount.programs import Programs
 
 logger = logging.getLogger(__name__)
@@ -47,15 +48,19 @@ class LinuxMounter:
         mounter_path: str = "",
         mount_seconds: float = MOUNT_SECONDS,
         unmount_seconds: float = UNMOUNT_SECONDS,
+        answer_seconds: float = ANSWER_SECONDS,
         runner: DeadlineRunner | None = None,
         programs: Programs | None = None,
     ) -> None:
-        """:param mounter_path: an alternative to mount(8) for a few network filesystems (MOUNT-05)."""
+        """Times are in seconds: defaults of ``timeout``, and how long a mount may take to answer a question.
+
+        :param mounter_path: an alternative to mount(8) for a few network filesystems (MOUNT-05).
+        """
         self._program = mount_program.MountProgram(programs, mounter_path=mounter_path)
         self._mount_seconds = mount_seconds
         self._unmount_seconds = unmount_seconds
         self._runner = runner if runner is not None else DeadlineRunner()
-        self._places = Places(self._runner)
+        self._places = Places(self._runner, answer_seconds=answer_seconds)
 
     # --- mounting -----------------------------------------------------------------------------------------
 
@@ -132,12 +137,36 @@ class LinuxMounter:
         self._unmount(target, syscalls.UMOUNT_NOFOLLOW, self._unmount_seconds if timeout is None else timeout)
 
     def unmount_with_force(self, target: str, *, timeout: float) -> None:
-        """Unmount, and with force when that does not end within ``timeout`` seconds (MOUNT-15)."""
+        """Unmount, and with force when that does not end within ``timeout`` seconds (MOUNT-15).
+
+        Force also where nothing but calls of this process, stuck in the dead mount, keeps it busy.
+        """
         try:
             self._unmount(target, syscalls.UMOUNT_NOFOLLOW, timeout)
-        except UnmountTimeoutError:
-            logger.warning("unmounting %s did not end within %g s, now with force", target, timeout)
-            self._unmount(target, syscalls.UMOUNT_NOFOLLOW | syscalls.MNT_FORCE, timeout)
+        except UnmountError as error:
+            stuck = self._stuck_calls(target)
+            if not isinstance(error, UnmountTimeoutError) and not (error.errno == errno.EBUSY and stuck):
+                raise
+            logger.warning("unmounting %s: %s; now with force", target, error.reason)
+            self._unmount_stuck(target, timeout)
+
+    def _unmount_stuck(self, target: str, seconds: float) -> None:
+        """Unmount with force, which ends the calls that are stuck; until they have ended the mount stays busy."""
+        until = time.monotonic() + seconds
+        pause = 0.001
+        while True:
+            try:
+                self._unmount(target, syscalls.UMOUNT_NOFOLLOW | syscalls.MNT_FORCE, seconds)
+            except UnmountError as error:
+                if error.errno != errno.EBUSY or not self._stuck_calls(target) or time.monotonic() > until:
+                    raise
+                time.sleep(pause)
+                pause = min(pause * 2, 0.1)
+            else:
+                return
+
+    def _stuck_calls(self, target: str) -> list[str]:
+        return [f"{what} ({age:.0f} s)" for what, age in self._runner.in_progress() if what.endswith(f" {target}")]
 
     def _unmount(self, target: str, flags: int, seconds: float) -> None:
         action = f"unmount {target}"
@@ -203,6 +232,7 @@ class LinuxMounter:
         except (DeadlineExceededError, MountError, OSError) as error:
             logger.debug("finding out who uses %s failed: %s", target, error)
             reasons = []
+        reasons += [f"this process, by a call that has not come back: {call}" for call in self._stuck_calls(target)]
         return "it is in use by " + ("; ".join(reasons) or "something that could not be found")
 
     # --- looking ------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from typing import Final
 
 from volumehost.errors import InconsistentMountTableError, MountError
@@ -22,6 +23,16 @@ class MountTableSyntaxError(MountError):
     """A line of a mount table that cannot be read. The text never quotes the line: options may be secret."""
 
 
+def _read(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape", newline="\n") as file:
+            return file.read()
+    except OSError as error:
+        raise MountError(
+            error.strerror or str(error), action="read the mount table", subject=path, errno=error.errno
+        ) from error
+
+
 def read_mount_table(path: str = MOUNT_TABLE) -> list[MountPoint]:
     """The mount table, in the kernel's order (MOUNT-21 to -25).
 
@@ -31,34 +42,25 @@ def read_mount_table(path: str = MOUNT_TABLE) -> list[MountPoint]:
     return parse_mountinfo(read_consistently(path))
 
 
-def read_consistently(path: str, *, kernel_release: str | None = None) -> str:
+def read_consistently(path: str, *, kernel_release: str | None = None, read: Callable[[str], str] = _read) -> str:
     """The text of a mount table.
 
     Kernels from 5.8 on never lose a line to a concurrent change; older ones are read until two reads agree (MOUNT-25).
 
-    :param kernel_release: as ``uname -r`` prints it, for tests; one that cannot be read counts as old.
+    :param kernel_release: as ``uname -r`` prints it; one that cannot be parsed counts as old.
+    :param read: returns the text at the path.
     """
-    text = _read(path)
+    text = read(path)
     if _reads_are_consistent(os.uname().release if kernel_release is None else kernel_release):
         return text
     for _ in range(_READS - 1):
-        again = _read(path)
+        again = read(path)
         if again == text:
             return text
         text = again
     raise InconsistentMountTableError(
         f"the table changed during each of {_READS} reads", action=f"read {path}", subject=path, hint="try again"
     )
-
-
-def _read(path: str) -> str:
-    try:
-        with open(path, encoding="utf-8", errors="surrogateescape", newline="\n") as file:
-            return file.read()
-    except OSError as error:
-        raise MountError(
-            error.strerror or str(error), action="read the mount table", subject=path, errno=error.errno
-        ) from error
 
 
 def _reads_are_consistent(release: str) -> bool:

@@ -5,6 +5,7 @@ Making one costs next to nothing: the mounter, the API and the machine's facts a
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NoReturn
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     from volumehost.loader.manager import VolumePluginManager
     from volumehost.spec import Spec, VolumeConfig
     from volumehost.volumes import Mounter, Unmounter
+
+logger = logging.getLogger(__name__)
 
 #: The name under which node events are reported (EVENT-01).
 COMPONENT = "kubelet"
@@ -135,6 +138,13 @@ class NodeHost:
                 if self._recorder is None:
                     self._recorder = ApiEventRecorder(self.get_kube_client, COMPONENT, self._node_name)
         return self._recorder
+
+    def flush_events(self, timeout: float) -> None:
+        """Wait at most ``timeout`` seconds until recorded events are in the API; the host is about to end."""
+        from volumehost.hosts.events import ApiEventRecorder
+
+        if isinstance(self._recorder, ApiEventRecorder) and not self._recorder.flush(timeout):
+            logger.warning("some events could not be recorded within %g s", timeout)
 
     def get_trust_anchors_by_name(self, name: str, allow_missing: bool) -> bytes:
         """PEM trust anchors of the named ClusterTrustBundle."""

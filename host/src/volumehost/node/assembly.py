@@ -80,15 +80,10 @@ class NodeParts:
         self.reconciler.stop()
         self.timers.stop()
         drained = self.pool.stop(grace)
-        recorder = self.host.get_event_recorder()
-        flush = getattr(recorder, "flush", None)
-        if flush is not None:
-            flush(grace)
+        self.host.flush_events(grace)
         self.services.journal.close()
         if self.owns_api and drained:
-            close = getattr(self.host.get_kube_client(), "close", None)
-            if close is not None:
-                close()
+            _close(self.host.get_kube_client())
         if drained:
             self.lock.release()
         else:
@@ -152,7 +147,7 @@ def _wire(
     populator = Populator(services, pending, adopt=settings.adopt)
     for pod_uid in found.ended_pods:
         populator.end(pod_uid)
-    executor = Executor(services, pending, pool, settings.metrics)
+    executor = Executor(services, pending, pool, timers, settings.metrics)
     return NodeParts(
         host=services.host,
         services=services,
@@ -173,6 +168,13 @@ def _default_prober() -> DynamicPluginProber:
     from volumehost.loader.prober import EntryPointProber
 
     return EntryPointProber()
+
+
+def _close(api: ApiClient | None) -> None:
+    from volumehost.api.store import EmbeddedStore
+
+    if isinstance(api, EmbeddedStore):
+        api.close()
 
 
 def _open_store(root_dir: str) -> ApiClient:

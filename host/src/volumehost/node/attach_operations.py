@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING
 
 from volumehost.errors import CapabilityMissingError, VolumeHostError, is_operation_finished_error
 from volumehost.node.identity import split_unique_volume_name
-from volumehost.node.operations import OperationFailedError, Services, Steps, event_message, plugin_user
+from volumehost.node.operations import (
+    NO_FAILURE,
+    Failure,
+    OperationFailedError,
+    Services,
+    Steps,
+    event_message,
+    plugin_user,
+)
 from volumehost.node.pending import OperationKey
 from volumehost.node.states import Attachability
 
@@ -58,21 +66,21 @@ class AttachOperation:
             raise self._failure(error) from error
         steps.enter("mark-attached")
         services.actual.mark_attached(use.volume, use.plugin.name, use.spec, Attachability.TRUE, device_path)
-        services.journal.note({"v": use.volume, "att": ATTACHED, "dpath": device_path, "err": ""})
+        services.journal.note({"v": use.volume, "att": ATTACHED, "dpath": device_path, **NO_FAILURE})
         recorder = services.recorder()
         if recorder is not None:
             message = f'AttachVolume.Attach succeeded for volume "{use.inner_name}"'
             recorder.event(use.pod, "Normal", "SuccessfulAttachVolume", message)
 
-    def failed(self, error: BaseException) -> None:
+    def failed(self, failure: Failure) -> None:
         """Warning FailedAttachVolume; a call that may have worked must be undone before the volume is forgotten."""
         use, services = self._use, self._services
-        if is_operation_finished_error(error):
+        if is_operation_finished_error(failure.error):
             services.journal.note({"v": use.volume, "gone": True})
             use.plugin.release(plugin_user(use.volume, ""))
         recorder = services.recorder()
         if recorder is not None:
-            recorder.event(use.pod, "Warning", "FailedAttachVolume", event_message(error))
+            recorder.event(use.pod, "Warning", "FailedAttachVolume", event_message(failure.error))
 
     def _failure(self, cause: BaseException) -> OperationFailedError:
         details = f'(UniqueName: "{self._use.volume}") from node "{self._services.host.get_node_name()}"'
@@ -110,9 +118,9 @@ class DetachOperation:
         services.journal.note({"v": volume.name, "gone": True})
         plugin.release(plugin_user(volume.name, ""))
 
-    def failed(self, error: BaseException) -> None:
+    def failed(self, failure: Failure) -> None:
         """No event; status and log tell."""
-        self._services.journal.note({"v": self._volume.name, "att": DETACH_FAILED, "err": str(error)})
+        self._services.journal.note({"v": self._volume.name, "att": DETACH_FAILED, **failure.fields()})
 
     def _plugin(self) -> LoadedPlugin:
         name = self._volume.plugin_name

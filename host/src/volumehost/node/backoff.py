@@ -19,9 +19,13 @@ class Backoff:
     attempts: int = 0
     error: BaseException | None = None
 
+    def next_delay(self) -> float:
+        """The delay after one failure more: 0.5, 1, 2, 4 ... 64, 122, 122 seconds."""
+        return min(self.delay * FACTOR, MAXIMUM_DELAY) if self.delay else INITIAL_DELAY
+
     def failed(self, error: BaseException, now: float) -> None:
-        """Count a failure: 0.5, 1, 2, 4 ... 64, 122, 122 seconds."""
-        self.delay = min(self.delay * FACTOR, MAXIMUM_DELAY) if self.delay else INITIAL_DELAY
+        """Count a failure."""
+        self.delay = self.next_delay()
         self.failed_at = now
         self.attempts += 1
         self.error = error

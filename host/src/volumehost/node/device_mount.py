@@ -42,7 +42,7 @@ def mount_device(services: Services, use: VolumeUse, device_path: str, steps: St
         raise failure("MountVolume.MountDevice failed", error) from error
     steps.enter("mark-device-mounted")
     services.actual.set_device(use.volume, DeviceState.MOUNTED, device_path=device_path, device_mount_path=mount_path)
-    services.journal.note({"v": use.volume, "dev": MOUNTED})
+    services.journal.note({"v": use.volume, "dev": MOUNTED, "err": ""})
 
 
 def _mark_failure(services: Services, use: VolumeUse, device_path: str, mount_path: str, error: Exception) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from volumehost.errors import FailedPreconditionError, SpecError, VolumeHostError
 from volumehost.hookspecs import DeviceMountableVolumePlugin
 from volumehost.node.journal_format import MOUNTED, UNCERTAIN, UNMOUNTED, UNMOUNTING
-from volumehost.node.operations import OperationFailedError, Services, Steps, plugin_user
+from volumehost.node.operations import NO_FAILURE, Failure, OperationFailedError, Services, Steps, plugin_user
 from volumehost.node.pending import OperationKey
 from volumehost.node.states import DeviceState
 
@@ -55,15 +55,15 @@ class UnmountDeviceOperation:
         self._check_opened()
         steps.enter("mark-unmounted")
         self._mark(DeviceState.NOT_MOUNTED, "")
-        services.journal.note({"v": volume.name, "dev": UNMOUNTED, "dmpath": ""})
+        services.journal.note({"v": volume.name, "dev": UNMOUNTED, "dmpath": "", **NO_FAILURE})
         plugin.release(plugin_user(volume.name, ""))
 
-    def failed(self, error: BaseException) -> None:
+    def failed(self, failure: Failure) -> None:
         """No event (UNMDEV-06); status and log tell."""
         volume = self._services.actual.get_volume(self._volume.name)
         state = volume.device_state if volume is not None else DeviceState.UNCERTAIN
         word = MOUNTED if state is DeviceState.MOUNTED else UNCERTAIN
-        self._services.journal.note({"v": self._volume.name, "dev": word, "err": str(error)})
+        self._services.journal.note({"v": self._volume.name, "dev": word, **failure.fields()})
 
     def _plugin(self) -> LoadedPlugin:
         name = self._volume.plugin_name

@@ -7,11 +7,15 @@ from collections.abc import Callable
 from typing import Protocol
 
 from volumehost.errors import RootDirectoryError
-from volumehost.node.operations import Operation, Services, Steps, intent_refused
+from volumehost.node.operations import Failure, Operation, Services, Steps, intent_refused
 from volumehost.node.pending import OperationKey, PendingOperation, PendingOperations
+from volumehost.node.timers import Timers
 from volumehost.node.workers import WorkerPool
 
 logger = logging.getLogger(__name__)
+
+#: How often running operations are looked at, in seconds.
+WATCH_SECONDS = 1.0
 
 
 class OperationMetrics(Protocol):
@@ -34,13 +38,16 @@ class Executor:
         services: Services,
         pending: PendingOperations,
         pool: WorkerPool,
+        timers: Timers,
         metrics: OperationMetrics | None = None,
     ) -> None:
         self.on_finished: Callable[[OperationKey, float], None] = _nobody_waits
         self._services = services
         self._pending = pending
         self._pool = pool
+        self._timers = timers
         self._metrics = metrics
+        self._watching = False
 
     def start(self, operation: Operation) -> None:
         """Hand the operation to a worker; returns at once.
@@ -62,10 +69,27 @@ class Executor:
             self._pool.submit(lambda: self._run(operation, entry, steps))
         except RuntimeError:  # the manager ends
             self._pending.cancel(entry)
+        if not self._watching:
+            self._watching = True
+            self._timers.call_later(WATCH_SECONDS, self._watch)
 
     def is_busy(self, volume: str) -> bool:
         """Whether any operation on the volume runs."""
         return self._pending.is_pending(OperationKey(volume))
+
+    def _watch(self) -> None:
+        """While operations run: note where slow ones are, and give the threads that hang a replacement (BR-52)."""
+        running = self._pending.running()
+        now = self._services.clock()
+        for entry in running:
+            if now - entry.started_at > WATCH_SECONDS:
+                record = {"v": entry.key.volume, "p": entry.key.pod, "op": entry.name, "step": entry.step}
+                if self._services.journal.entry(entry.key.volume, entry.key.pod) is not None:
+                    self._services.journal.note(record)
+        self._pool.relieve()
+        self._watching = bool(running)
+        if running:
+            self._timers.call_later(WATCH_SECONDS, self._watch)
 
     def _run(self, operation: Operation, entry: PendingOperation, steps: Steps) -> None:
         started = self._services.clock()
@@ -86,8 +110,9 @@ class Executor:
         log = logger.warning if entry.backoff.attempts == 0 else logger.debug
         log("operation %s failed, attempt %d: %s", operation.name, entry.backoff.attempts + 1, failure)
         logger.debug("operation %s on %s", operation.name, operation.key, exc_info=failure)
+        retry_at = self._services.wall_clock() + entry.backoff.next_delay()
         try:
-            operation.failed(failure)
+            operation.failed(Failure(failure, entry.backoff.attempts + 1, retry_at))
         except Exception:
             logger.exception("the failure of %s on %s could not be recorded", operation.name, operation.key)
 

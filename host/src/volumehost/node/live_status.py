@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from volumehost.node.pending import OperationKey
 from volumehost.node.pods import used_volumes
+from volumehost.node.recorded_status import Witnesses
 from volumehost.node.states import MountState
 from volumehost.node.status import PodStatus, VolumeStatus, pod_state
 
@@ -86,6 +87,8 @@ class LiveStatus:
     ) -> VolumeStatus:
         entry = self._pending.find(OperationKey(unique_name, pod_uid))
         record = self._services.journal.entry(unique_name, pod_uid) or {}
+        if entry is None and use is None and mount is not None and mount.reconstructed and record:
+            return self._as_recorded(name, record)
         plugin = use.plugin.name if use is not None else mount.plugin_name if mount is not None else ""
         origin = use.plugin.origin if use is not None else None
         error, attempts, retry_in = self._failure(entry)
@@ -106,6 +109,17 @@ class LiveStatus:
             error=error,
             retry_in=retry_in,
         )
+
+    def _as_recorded(self, name: str, record: dict[str, Any]) -> VolumeStatus:
+        """A volume that this manager found and was not told to do anything about: what its maker recorded stands."""
+        table = self._services.host.get_mounter().list_mounts()
+        witnesses = Witnesses(
+            mounted=frozenset(mount.path for mount in table),
+            same_boot=True,  # what a reboot took is recorded as lost when the journal is opened
+            at_work=False,
+            now=self._services.wall_clock(),
+        )
+        return witnesses.volume(name, record)
 
     def _failure(self, entry: PendingOperation | None) -> tuple[str, int, float | None]:
         if entry is None or entry.backoff.error is None:

@@ -9,20 +9,16 @@ import logging
 import os
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from volumehost.errors import (
-    ApiError,
-    FailedPreconditionError,
-    ObjectNotFoundError,
-    VolumeHostError,
-    VolumesFailedError,
-    WaitTimeoutError,
-)
+from volumehost.errors import ApiError, FailedPreconditionError, ObjectNotFoundError, VolumeHostError, WaitTimeoutError
 from volumehost.node.assembly import NodeParts, Settings, start
-from volumehost.node.orphans import OrphanedPod, orphaned_pods, remove_orphans, remove_pod_directory
-from volumehost.node.pod_objects import DEFAULT_NAMESPACE, apply_pod, delete_pod, find_pod, release_pod
+from volumehost.node.mounting import PodMounting
+from volumehost.node.orphans import OrphanedPod, orphaned_pods, remove_orphans
+from volumehost.node.pod_objects import DEFAULT_NAMESPACE, apply_pod, delete_pod
+from volumehost.node.unmounting import PodUnmounting
 
 if TYPE_CHECKING:
     from volumehost.api.client import ApiClient
@@ -34,8 +30,7 @@ if TYPE_CHECKING:
     from volumehost.node.containers import ContainerMounts
     from volumehost.node.executor import OperationMetrics
     from volumehost.node.operations import StepObserver
-    from volumehost.node.populator import PodRecord
-    from volumehost.node.status import PodStatus, VolumeStatus
+    from volumehost.node.status import PodStatus
 
 logger = logging.getLogger(__name__)
 
@@ -44,6 +39,16 @@ POD_TIMEOUT = 123.0
 
 #: How long leaving a manager waits for operations that run, in seconds.
 EXIT_GRACE = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class _AtWork:
+    """What there is between entering and leaving."""
+
+    parts: NodeParts
+    mounting: PodMounting
+    unmounting: PodUnmounting
+    api: ApiClient
 
 
 class VolumeManager:
@@ -101,24 +106,36 @@ class VolumeManager:
             clock=clock,
             boot_id=boot_id,
         )
-        self._at_work: NodeParts | None = None
+        self._at_work: _AtWork | None = None
         self._privileged = False
 
-    # --- life -----------------------------------------------------------------------------------------------------
+    # --- life -------------------------------------------------------------------------------------------------------
 
     def __enter__(self) -> Self:
         """Take the root directory, find out what is mounted, and go on where a former manager stopped.
 
         :raises RootDirectoryError: it cannot be used.
         :raises RootDirectoryLockedError: another manager works on it.
+        :raises StoreError: the embedded store cannot be used.
         """
-        self._at_work = parts = start(self._settings)
-        if parts.services.actual.pods() or parts.found.ended_pods:
-            self._learn_pods()
-            self._finish_ended_pods()
-        else:
-            parts.populator.set_known(())
-        parts.reconciler.run()
+        if self._at_work is not None:
+            raise FailedPreconditionError("the manager is at work already", action="entering a VolumeManager")
+        parts = start(self._settings)
+        try:
+            api = parts.host.get_kube_client()
+            if api is None:
+                raise FailedPreconditionError("the manager has no API", action="entering a VolumeManager")
+            self._at_work = at_work = _AtWork(parts, PodMounting(parts), PodUnmounting(parts, api), api)
+            if parts.services.actual.pods() or parts.found.ended_pods:
+                self._learn_pods()
+                at_work.unmounting.finish_what_was_begun()
+            else:
+                parts.populator.set_known(())
+            parts.reconciler.run()
+        except BaseException:
+            self._at_work = None
+            parts.close(EXIT_GRACE)
+            raise
         return self
 
     def __exit__(
@@ -126,58 +143,56 @@ class VolumeManager:
     ) -> None:
         """Let go of the root directory; mounts stay."""
         if self._at_work is not None:
-            parts, self._at_work = self._at_work, None
+            parts, self._at_work = self._at_work.parts, None
             parts.close(EXIT_GRACE)
 
     @property
     def host(self) -> NodeHost:
         """The host that plugins see."""
-        return self._parts.host
+        return self._now.parts.host
 
     @property
     def plugins(self) -> VolumePluginManager:
         """The loaded plugins."""
-        return self._parts.services.plugins
+        return self._now.parts.services.plugins
+
+    @property
+    def api(self) -> ApiClient:
+        """The API."""
+        return self._now.api
 
     @property
     def root_dir(self) -> str:
         """The root directory, links resolved (BR-69)."""
-        return self._parts.host.layout.root_dir
+        return self._now.parts.host.layout.root_dir
 
-    # --- pods -----------------------------------------------------------------------------------------------------
+    # --- pods -------------------------------------------------------------------------------------------------------
 
     def mount_pod(self, pod: object, *, timeout: float = POD_TIMEOUT, attempts: int | None = None) -> PodStatus:
         """Put the pod into the API, mount every volume that a container uses, and wait until that is done.
+
+        Other pods are left as they are.
 
         :param pod: a Pod, a mapping in wire form, JSON text, or a model of the ``kubernetes`` client.
         :param timeout: seconds to wait.
         :param attempts: see :meth:`wait_for_pod`.
         :raises InvalidObjectError: the manifest is wrong; nothing was done.
+        :raises MissingPrivilegeError: this process cannot mount; nothing was done.
         :raises VolumesFailedError: a volume cannot be mounted; the others are.
         :raises WaitTimeoutError: not all were mounted in time; they are tried further while the manager is at work.
         """
         self._check_privileges()
-        stored = apply_pod(self._api(), pod)
-        self.sync_pod(stored)
-        return self.wait_for_pod(stored, timeout=timeout, attempts=attempts)
+        stored = apply_pod(self._now.api, pod)
+        self._now.mounting.begin(stored)
+        return self._now.mounting.wait(stored, timeout, attempts)
 
     def sync_pod(self, pod: Pod) -> None:
         """Begin to mount the volumes of a pod that is in the API, or refresh those that want that (POP-16).
 
         Returns at once; :meth:`wait_for_pod` waits.
         """
-        parts = self._parts
-        uid = pod.metadata.uid
-        if parts.populator.has_ended(uid):
-            raise FailedPreconditionError(
-                "it is being unmounted", action=f"mounting pod {pod.metadata.namespace}/{pod.metadata.name}",
-                subject=pod.metadata.name, hint="wait until it is gone, then mount it again",
-            )  # fmt: skip
-        record = parts.populator.add(pod)
-        self._look_after(record, uid)
-        parts.services.actual.mark_remount_required(uid, self._wants_remount)
-        self._notice_lost_mounts(uid)
-        parts.reconciler.run()
+        self._check_privileges()
+        self._now.mounting.begin(pod)
 
     def wait_for_pod(self, pod: Pod, *, timeout: float = POD_TIMEOUT, attempts: int | None = None) -> PodStatus:
         """Wait until every used volume of the pod is mounted.
@@ -188,48 +203,36 @@ class VolumeManager:
         :raises VolumesFailedError: given up; ``details`` has one line for each volume.
         :raises WaitTimeoutError: the time is over; ``details`` likewise (BR-83).
         """
-        uid = pod.metadata.uid
-        waits = self._parts.waits
-        settled = waits.wait(uid, lambda: self._is_ready(uid) or self._is_hopeless(uid, attempts), timeout)
-        status = self.pod_status(pod)
-        if self._is_ready(uid):
-            return status
-        details = [volume.explain() for volume in status.volumes if not volume.ready and volume.state != "unused"]
-        name = f"{pod.metadata.namespace}/{pod.metadata.name}"
-        missing = [volume.volume for volume in status.volumes if not volume.ready and volume.state != "unused"]
-        text = f"unmounted volumes=[{' '.join(sorted(missing))}]"
-        if settled:
-            raise VolumesFailedError(text, details=details, action=f"mounting pod {name}", subject=name)
-        raise WaitTimeoutError(
-            f"{text} after {timeout:g} s", details=details, action=f"waiting for the volumes of pod {name}",
-            subject=name, hint="they are tried again the next time",
-        )  # fmt: skip
+        return self._now.mounting.wait(pod, timeout, attempts)
 
     def unmount_pod(self, name: str, namespace: str = DEFAULT_NAMESPACE, *, timeout: float = POD_TIMEOUT) -> None:
         """Delete the pod, unmount all its volumes, remove its directory; the word that its workload has ended.
 
+        :param name: its name, or its uid when only the disk knows it.
         :raises ObjectNotFoundError: neither the API nor the disk knows the pod.
         :raises WaitTimeoutError: something is still mounted; ``details`` says what and why.
         :raises StillMountedError: something is mounted below the pod's directory that is none of its volumes.
         :raises RemovalError: files are left in a volume's directory; they were kept (BR-70).
         """
         self._check_privileges()
-        pod = find_pod(self._api(), name, namespace)
-        uids = [pod.metadata.uid] if pod is not None else self._leftovers(name, namespace)
+        unmounting, label = self._now.unmounting, f"{namespace}/{name}"
+        pod, uids = unmounting.uids_of(name, namespace)
         if not uids:
             raise ObjectNotFoundError(
-                "there is no such pod", action=f"unmounting pod {namespace}/{name}", subject=f"{namespace}/{name}",
+                "there is no such pod",
+                action=f"unmounting pod {label}",
+                subject=label,
                 hint="volumehost status lists what is mounted",
-            )  # fmt: skip
+            )
         for uid in uids:
-            self._end_pod(uid, name, namespace)
+            unmounting.end(uid, namespace, name)
         if pod is not None:
-            delete_pod(self._api(), pod)
-        self._parts.reconciler.run()
+            delete_pod(self._now.api, pod)
+        self._now.parts.reconciler.run()
         deadline = self._settings.clock() + timeout
         for uid in uids:
-            self._wait_for_unmount(uid, f"{namespace}/{name}", max(0.0, deadline - self._settings.clock()), timeout)
-            self._finish_pod(uid, name, namespace)
+            unmounting.wait(uid, label, max(0.0, deadline - self._settings.clock()))
+            unmounting.finish(uid, namespace, name)
 
     def unmount_all(self, *, timeout: float = POD_TIMEOUT) -> list[str]:
         """Unmount every pod that has volumes here; returns ``namespace/name`` of each.
@@ -239,36 +242,39 @@ class VolumeManager:
         :raises WaitTimeoutError: some could not be unmounted in time; ``details`` says which and why.
         """
         self._check_privileges()
+        unmounting = self._now.unmounting
         deadline = self._settings.clock() + timeout
-        pods = self._mounted_pods()
-        done, problems = [], []
+        in_api = self._pods_in_api()
+        pods = unmounting.mounted_pods(in_api)
         for uid, (namespace, name) in pods.items():
-            self._end_pod(uid, name, namespace)
-        for pod in self._pods_in_api():
+            unmounting.end(uid, namespace, name)
+        for pod in in_api:
             if pod.metadata.uid in pods:
-                delete_pod(self._api(), pod)
-        self._parts.reconciler.run()
+                delete_pod(self._now.api, pod)
+        self._now.parts.reconciler.run()
+        done, problems = [], []
         for uid, (namespace, name) in pods.items():
             label = f"{namespace}/{name}" if name else uid
             try:
-                self._wait_for_unmount(uid, label, max(0.0, deadline - self._settings.clock()), timeout)
-                self._finish_pod(uid, name, namespace)
+                unmounting.wait(uid, label, max(0.0, deadline - self._settings.clock()))
+                unmounting.finish(uid, namespace, name)
             except VolumeHostError as error:  # one pod's trouble must not keep the others (BR-18)
                 problems.append(str(error))
             else:
                 done.append(label)
         if problems:
             raise WaitTimeoutError(
-                f"{len(problems)} of {len(pods)} pods could not be unmounted", details=problems,
+                f"{len(problems)} of {len(pods)} pods could not be unmounted",
+                details=problems,
                 action="unmounting all pods",
-            )  # fmt: skip
+            )
         return done
 
-    # --- questions ------------------------------------------------------------------------------------------------
+    # --- questions --------------------------------------------------------------------------------------------------
 
     def status(self) -> list[PodStatus]:
         """Every pod in the API and every pod that something is mounted for."""
-        parts = self._parts
+        parts = self._now.parts
         pods = self._pods_in_api()
         found = [parts.status.of_pod(pod) for pod in pods]
         known = {pod.metadata.uid for pod in pods}
@@ -276,57 +282,42 @@ class VolumeManager:
         return sorted(found, key=lambda status: (status.namespace, status.name, status.uid))
 
     def pod_status(self, pod: Pod) -> PodStatus:
-        """One pod, as it was handed to the manager."""
-        return self._parts.status.of_pod(pod)
+        """One pod, as it is in the API."""
+        return self._now.parts.status.of_pod(pod)
 
-    def container_mounts(self, pod: Pod | PodStatus) -> list[ContainerMounts]:
+    def container_mounts(self, pod: Pod) -> list[ContainerMounts]:
         """For each container of a mounted pod, what to mount where.
 
-        :param pod: what :meth:`mount_pod` returned, or the pod as the API has it.
-        :raises FailedPreconditionError: the pod, or a volume that it needs, is not mounted.
+        :raises FailedPreconditionError: a volume that it needs is not mounted (any more).
         """
         from volumehost.node.containers import container_mounts
-        from volumehost.node.status import PodStatus
 
-        if isinstance(pod, PodStatus):
-            record = self._parts.populator.record(pod.uid)
-            if record is None:
-                raise FailedPreconditionError(
-                    "it is not mounted", action=f"preparing the mounts of pod {pod.namespace}/{pod.name}",
-                    subject=pod.name, hint="mount the pod first",
-                )  # fmt: skip
-            pod = record.pod
-        self._notice_lost_mounts(pod.metadata.uid)
-        return container_mounts(self._parts.services, pod)
+        self._now.mounting.notice_lost_mounts(pod.metadata.uid)
+        return container_mounts(self._now.parts.services, pod)
 
     def orphans(self) -> list[OrphanedPod]:
         """Pod directories of no known pod, and what keeps each (ORPHAN-01)."""
-        parts = self._parts
-        known = {pod.metadata.uid for pod in self._pods_in_api()} | {
-            uid for uid in parts.services.actual.pods() if not self._only_directories(uid)
-        }
+        parts = self._now.parts
+        actual = parts.services.actual
+        known = {pod.metadata.uid for pod in self._pods_in_api()}
+        known |= {uid for uid in actual.pods() if not all(mount.from_directory for mount in actual.mounts_of_pod(uid))}
         return orphaned_pods(parts.host.layout, known, parts.host.get_mounter().list_mounts())
 
     def clean_orphans(self, *, dry_run: bool = True) -> list[OrphanedPod]:
         """Unmount and remove what :meth:`orphans` finds; by default only tell. Never deletes data (BR-84)."""
         found = self.orphans()
-        return found if dry_run else remove_orphans(found, self._parts.host.layout, self._parts.host.get_mounter())
+        host = self._now.parts.host
+        return found if dry_run else remove_orphans(found, host.layout, host.get_mounter())
 
-    # --- inside ---------------------------------------------------------------------------------------------------
+    # --- inside -----------------------------------------------------------------------------------------------------
 
     @property
-    def _parts(self) -> NodeParts:
+    def _now(self) -> _AtWork:
         if self._at_work is None:
             raise FailedPreconditionError(
                 "the manager is not at work", action="using a VolumeManager", hint="use it in a with statement"
             )
         return self._at_work
-
-    def _api(self) -> ApiClient:
-        api = self._parts.host.get_kube_client()
-        if api is None:
-            raise FailedPreconditionError("the manager has no API", action="using a VolumeManager")
-        return api
 
     def _check_privileges(self) -> None:
         if not self._privileged:
@@ -338,11 +329,11 @@ class VolumeManager:
     def _pods_in_api(self) -> list[Pod]:
         from volumehost.api.objects import Pod
 
-        return self._api().list(Pod).items
+        return self._now.api.list(Pod).items
 
     def _learn_pods(self) -> None:
         """Ask the API which pods there are; until it answers nothing is unmounted (BR-15)."""
-        parts = self._parts
+        parts = self._now.parts
         try:
             parts.populator.set_known(self._pods_in_api())
         except ApiError as error:
@@ -350,152 +341,8 @@ class VolumeManager:
             parts.timers.call_later(1.0, self._learn_again)
 
     def _learn_again(self) -> None:
-        if self._at_work is not None:
-            self._learn_pods()
-            if self._parts.populator.complete:
-                self._parts.reconciler.resync()
-
-    def _look_after(self, record: PodRecord, uid: str, delay: float = 0.5) -> None:
-        """Volumes that cannot be resolved yet are tried again, ever more rarely."""
-        if record.errors:
-            self._parts.timers.call_later(delay, lambda: self._resolve_again(record, uid, delay))
-
-    def _resolve_again(self, record: PodRecord, uid: str, delay: float) -> None:
-        parts = self._at_work
-        if parts is None or parts.populator.record(uid) is not record:
+        if self._at_work is None:
             return
-        again = parts.populator.add(record.pod)
-        self._look_after(again, uid, min(2 * delay, 30.0))
-        parts.reconciler.run()
-        parts.waits.notify(uid)
-
-    def _is_ready(self, uid: str) -> bool:
-        parts = self._parts
-        record = parts.populator.record(uid)
-        if record is None or record.errors:
-            return False
-        from volumehost.node.states import Need
-
-        return all(
-            parts.services.actual.check(name, uid).need in (Need.NOTHING, Need.RESIZE)
-            for name in parts.services.desired.volumes_of_pod(uid)
-        )
-
-    def _is_hopeless(self, uid: str, attempts: int | None) -> bool:
-        """Whether all that is not mounted either cannot be tried or has failed often enough."""
-        record = self._parts.populator.record(uid)
-        if record is None or (attempts is None and not record.errors):
-            return False
-        wanted = 1 if attempts is None else attempts
-        status = self._parts.status.of_pod(record.pod)
-        waiting = [volume for volume in status.volumes if not volume.ready and volume.state != "unused"]
-        return bool(waiting) and all(_has_failed(volume, record, wanted) for volume in waiting)
-
-    def _wants_remount(self, mount: object) -> bool:
-        spec, plugin_name = getattr(mount, "spec", None), getattr(mount, "plugin_name", "")
-        if spec is None:
-            return False
-        try:
-            return self.plugins.find_plugin_by_name(plugin_name).requires_remount(spec)
-        except VolumeHostError:
-            return False
-
-    def _notice_lost_mounts(self, uid: str) -> None:
-        """What was a mount point and no longer is has to be set up again (BR-58)."""
-        parts = self._parts
-        mounter = parts.host.get_mounter()
-        for mount in parts.services.actual.mounts_of_pod(uid):
-            if not mount.is_mount:
-                continue
-            try:
-                there = mounter.is_mount_point(mount.path)
-            except FileNotFoundError:
-                there = False
-            except (OSError, VolumeHostError):
-                there = False
-            if not there:
-                logger.warning("volume %s of pod %s is no longer mounted at %s", mount.volume, uid, mount.path)
-                parts.services.actual.mark_uncertain(mount.volume, uid)
-
-    # --- ends -----------------------------------------------------------------------------------------------------
-
-    def _end_pod(self, uid: str, name: str, namespace: str) -> None:
-        """Record the word that the workload has ended, then act on it: it must survive a crash."""
-        journal = self._parts.services.journal
-        journal.note({"p": uid, "ended": True, "ns": namespace, "pod": name})
-        self._parts.populator.end(uid)
-        self._parts.reconciler.look_at_pod(uid)
-
-    def _wait_for_unmount(self, uid: str, label: str, seconds: float, timeout: float) -> None:
-        parts = self._parts
-        if parts.waits.wait(uid, lambda: self._is_gone(uid), seconds):
-            return
-        left = parts.status.of_leftover(uid).volumes
-        raise WaitTimeoutError(
-            f"mounted volumes=[{' '.join(sorted(volume.volume for volume in left))}] after {timeout:g} s",
-            details=[volume.explain() for volume in left],
-            action=f"waiting until the volumes of pod {label} are unmounted",
-            subject=label,
-            hint="they are tried again the next time",
-        )
-
-    def _is_gone(self, uid: str) -> bool:
-        return not self._parts.services.actual.has_mounts(uid)
-
-    def _finish_pod(self, uid: str, name: str, namespace: str) -> None:
-        """Nothing of the pod is mounted: remove its directory, then its object, then the record of its end."""
-        parts = self._parts
-        remove_pod_directory(parts.host.layout, uid)
-        if name:
-            release_pod(self._api(), name, namespace, uid)
-        self._forget_failures(uid)
-        parts.services.journal.note({"p": uid, "gone": True})
-        parts.populator.forget(uid)
-
-    def _forget_failures(self, uid: str) -> None:
-        journal = self._parts.services.journal
-        for volume, pod_uid in journal.entries():
-            if pod_uid == uid and volume:
-                journal.note({"v": volume, "p": uid, "gone": True})
-
-    def _finish_ended_pods(self) -> None:
-        """Pods whose unmount a former manager began and did not finish."""
-        for (volume, uid), record in self._parts.services.journal.entries().items():
-            if not volume and record.get("ended") and self._is_gone(uid):
-                try:
-                    self._finish_pod(uid, str(record.get("pod", "")), str(record.get("ns", "")))
-                except VolumeHostError as error:
-                    logger.warning("pod %s is not gone yet: %s", uid, error)
-
-    def _leftovers(self, name: str, namespace: str) -> list[str]:
-        """UIDs of pods of that name (or uid) that only the disk knows."""
-        actual = self._parts.services.actual
-        return [
-            uid
-            for uid in actual.pods()
-            if uid == name
-            or any((mount.pod_namespace, mount.pod_name) == (namespace, name) for mount in actual.mounts_of_pod(uid))
-        ]
-
-    def _mounted_pods(self) -> dict[str, tuple[str, str]]:
-        """UID to (namespace, name) of every pod that has volumes here, or that was to have some."""
-        from volumehost.node.pod_objects import FINALIZER
-
-        actual = self._parts.services.actual
-        found = {}
-        for uid in actual.pods():
-            mounts = [mount for mount in actual.mounts_of_pod(uid) if mount.pod_name]
-            found[uid] = (mounts[0].pod_namespace, mounts[0].pod_name) if mounts else ("", "")
-        for pod in self._pods_in_api():
-            if FINALIZER in pod.metadata.finalizers or pod.metadata.uid in found:
-                found[pod.metadata.uid] = (pod.metadata.namespace, pod.metadata.name)
-        return found
-
-    def _only_directories(self, uid: str) -> bool:
-        return all(mount.from_directory for mount in self._parts.services.actual.mounts_of_pod(uid))
-
-
-def _has_failed(volume: VolumeStatus, record: PodRecord, attempts: int) -> bool:
-    if volume.volume in record.errors:
-        return True
-    return volume.attempts >= attempts
+        self._learn_pods()
+        if self._at_work.parts.populator.complete:
+            self._at_work.parts.reconciler.resync()

@@ -22,6 +22,8 @@ from volumehost.node.affinity import check_node_affinity
 from volumehost.node.device_mount import mount_device
 from volumehost.node.journal_format import FAILED, MOUNTED, MOUNTING, UNCERTAIN
 from volumehost.node.operations import (
+    NO_FAILURE,
+    Failure,
     OperationFailedError,
     Services,
     Steps,
@@ -166,7 +168,7 @@ class MountOperation:
             lambda: services.actual.put_mount(self._record(MountState.MOUNTED, mounter, path, is_mount)),
         )
         services.journal.note(
-            {"v": use.volume, "p": use.pod_uid, "state": MOUNTED, "path": path, "is_mount": is_mount, "err": ""}
+            {"v": use.volume, "p": use.pod_uid, "state": MOUNTED, "path": path, "is_mount": is_mount, **NO_FAILURE}
         )
 
     def _record(
@@ -203,24 +205,22 @@ class MountOperation:
         except VolumeHostError as problem:  # the failure of marking is only logged (OPERR-05)
             logger.error("the state of volume %s could not be marked: %s", use.volume, problem)  # noqa: TRY400
 
-    def failed(self, error: BaseException) -> None:
+    def failed(self, failure: Failure) -> None:
         """Warning FailedMount on the pod (MOUNTOP-13), and let go of what is certainly not mounted."""
         use, services = self._use, self._services
-        state = services.actual.get_mount(use.volume, use.pod_uid)
-        word = FAILED if state is None else UNCERTAIN if state.state is MountState.UNCERTAIN else MOUNTED
-        services.journal.note({"v": use.volume, "p": use.pod_uid, "state": word, "err": str(error)})
-        if state is None:
+        mount = services.actual.get_mount(use.volume, use.pod_uid)
+        word = FAILED if mount is None else UNCERTAIN if mount.state is MountState.UNCERTAIN else MOUNTED
+        services.journal.note({"v": use.volume, "p": use.pod_uid, "state": word, **failure.fields()})
+        if mount is None:
             use.plugin.release(plugin_user(use.volume, use.pod_uid))
         recorder = services.recorder()
         if recorder is None:
             return
-        recorder.event(use.pod, "Warning", "FailedMount", event_message(error))
+        message = event_message(failure.error)
+        recorder.event(use.pod, "Warning", "FailedMount", message)
         volume = use.spec.persistent_volume
-        mismatch = any(
-            isinstance(link, FormatError) and link.kind == "FilesystemMismatch" for link in error_chain(error)
-        )
-        if mismatch and volume is not None:
-            recorder.event(volume, "Warning", "FailedMountOnFilesystemMismatch", event_message(error))
+        if volume is not None and _is_filesystem_mismatch(failure.error):
+            recorder.event(volume, "Warning", "FailedMountOnFilesystemMismatch", message)  # OPERR-01
 
     # --- errors -----------------------------------------------------------------------------------------------
 
@@ -234,6 +234,10 @@ class MountOperation:
         use, metadata = self._use, self._use.pod.metadata
         details = pod_details(use.volume, metadata.namespace, metadata.name, use.pod_uid)
         return OperationFailedError(prefix, use.inner_name or "nil", details, cause)
+
+
+def _is_filesystem_mismatch(error: BaseException) -> bool:
+    return any(isinstance(link, FormatError) and link.kind == "FilesystemMismatch" for link in error_chain(error))
 
 
 def _is_mount(services: Services, path: str) -> bool | None:

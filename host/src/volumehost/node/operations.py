@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from volumehost.errors import OperationError, RootDirectoryError, TransientOperationError
 
@@ -56,6 +56,23 @@ class Services:
         return self.host.get_event_recorder()
 
 
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """How a run ended; ``retry_at`` is when the next may start, in seconds since the epoch."""
+
+    error: BaseException
+    attempts: int
+    retry_at: float
+
+    def fields(self) -> dict[str, Any]:
+        """What the journal says of it, for status."""
+        return {"err": str(self.error), "attempts": self.attempts, "retry_at": round(self.retry_at, 3)}
+
+
+#: What the journal says after a success.
+NO_FAILURE: Final = {"err": "", "attempts": 0}
+
+
 class Operation(Protocol):
     """One operation on a volume, made for one run."""
 
@@ -71,8 +88,8 @@ class Operation(Protocol):
         """Do it, step by step. Raises when it failed; the state has been marked then."""
         ...
 
-    def failed(self, error: BaseException) -> None:
-        """Tell the user: an event, where the rules want one."""
+    def failed(self, failure: Failure) -> None:
+        """Record it, and tell the user by an event where the rules want one."""
         ...
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from volumehost.errors import PluginLookupError, VolumeHostError
 from volumehost.node.journal_format import UNCERTAIN, UNMOUNTING
-from volumehost.node.operations import OperationFailedError, Services, Steps, plugin_user, pod_details
+from volumehost.node.operations import Failure, OperationFailedError, Services, Steps, plugin_user, pod_details
 from volumehost.node.pending import OperationKey
 
 if TYPE_CHECKING:
@@ -76,10 +76,10 @@ class UnmountOperation:
         services.journal.note({"v": mount.volume, "p": mount.pod_uid, "gone": True})
         plugin.release(plugin_user(mount.volume, mount.pod_uid))
 
-    def failed(self, error: BaseException) -> None:
+    def failed(self, failure: Failure) -> None:
         """No event (UNMOUNT-05); status and log tell."""
         mount = self._mount
-        self._services.journal.note({"v": mount.volume, "p": mount.pod_uid, "state": UNCERTAIN, "err": str(error)})
+        self._services.journal.note({"v": mount.volume, "p": mount.pod_uid, "state": UNCERTAIN, **failure.fields()})
 
     def _failure(self, prefix: str, cause: BaseException) -> OperationFailedError:
         mount = self._mount

@@ -1,0 +1,128 @@
+"""Begins to mount a pod's volumes and waits for them; the volume manager's half for pods that come."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from volumehost.errors import FailedPreconditionError, VolumeHostError, VolumesFailedError, WaitTimeoutError
+from volumehost.node.states import Need
+
+if TYPE_CHECKING:
+    from volumehost.api.objects import Pod
+    from volumehost.node.actual import MountedVolume
+    from volumehost.node.assembly import NodeParts
+    from volumehost.node.populator import PodRecord
+    from volumehost.node.status import PodStatus, VolumeStatus
+
+logger = logging.getLogger(__name__)
+
+#: Seconds until volumes that could not be resolved are tried again: the first time, and at most.
+RESOLVE_SECONDS = 0.5
+RESOLVE_MAXIMUM_SECONDS = 30.0
+
+
+class PodMounting:
+    """Mounts pods with the parts of a manager."""
+
+    def __init__(self, parts: NodeParts) -> None:
+        self._parts = parts
+        self._actual = parts.services.actual
+
+    def begin(self, pod: Pod) -> None:
+        """Enter what the pod wants and start what is missing; content that plugins refresh is refreshed (POP-16).
+
+        :raises FailedPreconditionError: the pod is being unmounted.
+        """
+        parts, uid = self._parts, pod.metadata.uid
+        if parts.populator.has_ended(uid):
+            raise FailedPreconditionError(
+                "it is being unmounted",
+                action=f"mounting pod {pod.metadata.namespace}/{pod.metadata.name}",
+                subject=pod.metadata.name,
+                hint="wait until it is gone, then mount it again",
+            )
+        record = parts.populator.add(pod)
+        self._look_after(record, RESOLVE_SECONDS)
+        self._actual.mark_remount_required(uid, self._wants_remount)
+        self.notice_lost_mounts(uid)
+        parts.reconciler.run()
+
+    def wait(self, pod: Pod, timeout: float, attempts: int | None) -> PodStatus:
+        """Wait until every used volume is mounted; see ``VolumeManager.wait_for_pod``."""
+        uid = pod.metadata.uid
+        settled = self._parts.waits.wait(uid, lambda: self.is_ready(uid) or self._is_hopeless(uid, attempts), timeout)
+        ready = self.is_ready(uid)
+        status = self._parts.status.of_pod(pod)
+        if ready:
+            return status
+        missing = [volume for volume in status.volumes if not volume.ready and volume.state != "unused"]
+        details = [volume.explain() for volume in missing]
+        name = f"{pod.metadata.namespace}/{pod.metadata.name}"
+        text = f"unmounted volumes=[{' '.join(sorted(volume.volume for volume in missing))}]"
+        if settled:
+            raise VolumesFailedError(text, details=details, action=f"mounting pod {name}", subject=name)
+        raise WaitTimeoutError(
+            f"{text} after {timeout:g} s",
+            details=details,
+            action=f"waiting for the volumes of pod {name}",
+            subject=name,
+            hint="they are tried again the next time",
+        )
+
+    def is_ready(self, uid: str) -> bool:
+        """Whether every volume that the pod uses is mounted."""
+        record = self._parts.populator.record(uid)
+        if record is None or record.errors:
+            return False
+        volumes = self._parts.services.desired.volumes_of_pod(uid)
+        return all(self._actual.check(name, uid).need in (Need.NOTHING, Need.RESIZE) for name in volumes)
+
+    def notice_lost_mounts(self, uid: str) -> None:
+        """What was a mount point and no longer is, or no longer answers, has to be set up again (BR-58, BR-64)."""
+        mounter = self._parts.host.get_mounter()
+        for mount in self._actual.mounts_of_pod(uid):
+            if not mount.is_mount:
+                continue
+            try:
+                there = mounter.is_mount_point(mount.path)
+            except (OSError, VolumeHostError):
+                there = False
+            if not there:
+                logger.warning("volume %s of pod %s is no longer mounted at %s", mount.volume, uid, mount.path)
+                self._actual.mark_uncertain(mount.volume, uid)
+
+    def _is_hopeless(self, uid: str, attempts: int | None) -> bool:
+        """Whether all that is not mounted either cannot be tried or has failed often enough."""
+        record = self._parts.populator.record(uid)
+        if record is None or (attempts is None and not record.errors):
+            return False
+        status = self._parts.status.of_pod(record.pod)
+        waiting = [volume for volume in status.volumes if not volume.ready and volume.state != "unused"]
+        return bool(waiting) and all(_has_failed(volume, record, attempts or 1) for volume in waiting)
+
+    def _look_after(self, record: PodRecord, delay: float) -> None:
+        """Volumes that cannot be resolved yet are tried again, ever more rarely."""
+        if record.errors:
+            self._parts.timers.call_later(delay, lambda: self._resolve_again(record, delay))
+
+    def _resolve_again(self, record: PodRecord, delay: float) -> None:
+        parts, uid = self._parts, record.pod.metadata.uid
+        if parts.populator.record(uid) is not record:
+            return  # refreshed or ended meanwhile
+        self._look_after(parts.populator.add(record.pod), min(2 * delay, RESOLVE_MAXIMUM_SECONDS))
+        parts.reconciler.run()
+        parts.waits.notify(uid)
+
+    def _wants_remount(self, mount: MountedVolume) -> bool:
+        if mount.spec is None:
+            return False
+        try:
+            return self._parts.services.plugins.find_plugin_by_name(mount.plugin_name).requires_remount(mount.spec)
+        except Exception as error:  # noqa: BLE001 - a plugin's fault must not keep the pod's other volumes
+            logger.warning("plugin %s did not say whether it wants remounts: %s", mount.plugin_name, error)
+            return False
+
+
+def _has_failed(volume: VolumeStatus, record: PodRecord, attempts: int) -> bool:
+    return volume.volume in record.errors or volume.attempts >= attempts

@@ -1,0 +1,177 @@
+"""Status read from the root directory without its lock: journal, API store and mount table."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from volumehost.errors import VolumeHostError
+from volumehost.hosts.layout import Layout
+from volumehost.hosts.lock import lock_holder
+from volumehost.hosts.root_dir import resolve_root_dir
+from volumehost.mount.mountinfo import read_mount_table
+from volumehost.node.journal import read_boot_id, read_journal
+from volumehost.node.journal_format import FAILED, LOST, MOUNTED, MOUNTING, UNMOUNTING, JournalContents
+from volumehost.node.pods import used_volumes
+from volumehost.node.status import PodStatus, VolumeStatus, pod_state
+
+if TYPE_CHECKING:
+    from volumehost.api.client import ApiClient
+    from volumehost.api.objects import Pod
+
+Record = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeStatus:
+    """What a root directory holds. ``manager_pid``: the process that works on it, None when nobody does.
+
+    ``notes``: what should be known before the rest is believed (a damaged journal, an unreadable store).
+    """
+
+    root_dir: str
+    pods: tuple[PodStatus, ...]
+    manager_pid: int | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Witnesses:
+    """What a recorded state is held against: the kernel's mounts, the present boot, and whether a manager works."""
+
+    mounted: frozenset[str]
+    same_boot: bool
+    at_work: bool
+    now: float
+
+    def volume(self, name: str, record: Record) -> VolumeStatus:
+        """The status of one volume from its record."""
+        is_mount = record.get("is_mount")
+        path = _text(record, "path")
+        mounted = path in self.mounted if is_mount else None
+        state = self._state(record, mounted)
+        running = state in ("mounting", "unmounting")
+        attempts, retry_at = record.get("attempts", 0), record.get("retry_at")
+        waiting = state == "failed" and self.at_work and isinstance(retry_at, (int, float))
+        started = record.get("at")
+        return VolumeStatus(
+            volume=name,
+            state=state,
+            plugin=_text(record, "plugin"),
+            distribution=_text(record, "dist"),
+            version=_text(record, "ver"),
+            path=path,
+            mounted=mounted,
+            unique_name=_text(record, "v"),
+            operation=_text(record, "op") if running else "",
+            step=_text(record, "step") if running else "",
+            age=max(0.0, self.now - started) if running and isinstance(started, (int, float)) else None,
+            attempts=attempts if isinstance(attempts, int) else 0,
+            error=_text(record, "err"),
+            retry_in=max(0.0, retry_at - self.now) if waiting and retry_at is not None else None,
+        )
+
+    def _state(self, record: Record, mounted: bool | None) -> str:
+        state = record.get("state")
+        if state == LOST or (not self.same_boot and state == MOUNTED):
+            return "lost"
+        if state == MOUNTED:
+            return "lost" if mounted is False else "mounted"
+        if state in (MOUNTING, UNMOUNTING) and self.at_work:
+            return str(state)
+        if state == FAILED or record.get("err"):
+            return "failed"
+        return "uncertain"
+
+
+def read_status(root_dir: str | os.PathLike[str], *, api: ApiClient | None = None) -> NodeStatus:
+    """Everything that is known of the root directory; changes nothing, and waits for nobody.
+
+    :param api: the API; by default the embedded store in the root directory, if there is one.
+    :raises RootDirectoryError: the path is not canonical, or the journal cannot be read.
+    """
+    root = resolve_root_dir(os.fspath(root_dir))
+    layout = Layout(root)
+    journal = read_journal(layout.journal_file())
+    notes = list(journal.notes) if journal.exists else []
+    pods: list[Pod] = []
+    try:
+        pods = _pods(layout, api)
+    except VolumeHostError as error:
+        notes.append(f"the pods cannot be read: {error}")
+    pid = lock_holder(root)
+    witnesses = Witnesses(
+        mounted=frozenset(mount.path for mount in read_mount_table()),
+        same_boot=not journal.boot_id or journal.boot_id == read_boot_id(),
+        at_work=pid is not None,
+        now=time.time(),
+    )
+    found = recorded_status(journal, pods, witnesses)
+    return NodeStatus(root, tuple(found), pid, tuple(notes))
+
+
+def recorded_status(journal: JournalContents, pods: list[Pod], witnesses: Witnesses) -> list[PodStatus]:
+    """One record for each pod in the API, and for each that only the journal knows."""
+    by_pod: dict[str, list[Record]] = {}
+    of_pods: dict[str, Record] = {}
+    for (volume, uid), record in journal.entries.items():
+        if volume and uid:
+            by_pod.setdefault(uid, []).append(record)
+        elif uid:
+            of_pods[uid] = record
+    found = [_of_pod(pod, by_pod.pop(pod.metadata.uid, []), of_pods.get(pod.metadata.uid, {}), witnesses)
+             for pod in pods]  # fmt: skip
+    for uid, records in by_pod.items():
+        volumes = tuple(witnesses.volume(_text(record, "inner"), record) for record in records)
+        state = pod_state(volumes, ending=bool(of_pods.get(uid, {}).get("ended")))
+        names = _text(records[0], "ns"), _text(records[0], "pod")
+        found.append(PodStatus(*names, uid, state, volumes, note="the pod is not in the API"))
+    return sorted(found, key=lambda status: (status.namespace, status.name, status.uid))
+
+
+def _of_pod(pod: Pod, records: list[Record], of_pod: Record, witnesses: Witnesses) -> PodStatus:
+    used = used_volumes(pod)
+    problems = of_pod.get("problems", {})
+    by_name: dict[str, Record] = {}
+    for record in records:
+        for name in record.get("outer") or [_text(record, "inner")]:
+            by_name[str(name)] = record
+    volumes = []
+    for volume in pod.spec.volumes:
+        known = by_name.pop(volume.name, None)
+        if known is not None:
+            volumes.append(witnesses.volume(volume.name, known))
+        elif volume.name not in used:
+            volumes.append(VolumeStatus(volume.name, "unused"))
+        elif volume.name in problems:
+            volumes.append(VolumeStatus(volume.name, "pending", error=str(problems[volume.name])))
+        else:
+            volumes.append(VolumeStatus(volume.name, "not-mounted"))
+    volumes += [witnesses.volume(name, record) for name, record in by_name.items()]
+    ending = bool(of_pod.get("ended")) or (pod.metadata.deletion_timestamp is not None and bool(records))
+    state = pod_state(tuple(volumes), ending=ending)
+    return PodStatus(pod.metadata.namespace, pod.metadata.name, pod.metadata.uid, state, tuple(volumes))
+
+
+def _pods(layout: Layout, api: ApiClient | None) -> list[Pod]:
+    from volumehost.api.objects import Pod
+
+    if api is not None:
+        return api.list(Pod).items
+    if not os.path.exists(layout.store_file()):
+        return []
+    from volumehost.api.store import EmbeddedStore
+
+    store = EmbeddedStore(layout.store_file())
+    try:
+        return store.list(Pod).items
+    finally:
+        store.close()
+
+
+def _text(record: Record, name: str) -> str:
+    value = record.get(name, "")
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,111 @@
+"""Ends pods: records the word that a workload is over, waits for its volumes, removes what is left of it.
+
+The volume manager's half for pods that go. A manager that starts completes what a former one began here.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from volumehost.errors import VolumeHostError, WaitTimeoutError
+from volumehost.node.orphans import remove_pod_directory
+from volumehost.node.pod_objects import FINALIZER, find_pod, release_pod
+
+if TYPE_CHECKING:
+    from volumehost.api.client import ApiClient
+    from volumehost.api.objects import Pod
+    from volumehost.node.assembly import NodeParts
+
+logger = logging.getLogger(__name__)
+
+
+class PodUnmounting:
+    """Ends pods with the parts of a manager."""
+
+    def __init__(self, parts: NodeParts, api: ApiClient) -> None:
+        self._parts = parts
+        self._api = api
+        self._actual = parts.services.actual
+        self._journal = parts.services.journal
+
+    def end(self, uid: str, namespace: str, name: str) -> None:
+        """Record that the workload has ended, then act on it.
+
+        The record becomes durable together with the first intent to unmount, so that it survives a crash.
+        """
+        self._journal.note({"p": uid, "ended": True, "ns": namespace, "pod": name})
+        self._parts.populator.end(uid)
+        self._parts.reconciler.look_at_pod(uid)
+
+    def wait(self, uid: str, label: str, seconds: float) -> None:
+        """Wait until nothing of the pod is mounted any more.
+
+        :raises WaitTimeoutError: something still is; ``details`` says what and why.
+        """
+        if self._parts.waits.wait(uid, lambda: self.is_gone(uid), seconds):
+            return
+        left = self._parts.status.of_leftover(uid).volumes
+        raise WaitTimeoutError(
+            f"mounted volumes=[{' '.join(sorted(volume.volume for volume in left))}] after {seconds:g} s",
+            details=[volume.explain() for volume in left],
+            action=f"waiting until the volumes of pod {label} are unmounted",
+            subject=label,
+            hint="they are tried again the next time",
+        )
+
+    def is_gone(self, uid: str) -> bool:
+        """Whether nothing of the pod is mounted or may be."""
+        return not self._actual.has_mounts(uid)
+
+    def finish(self, uid: str, namespace: str, name: str) -> None:
+        """Nothing of the pod is mounted: remove its directory, then its object, then the records of it.
+
+        :raises StillMountedError: something is mounted below its directory that is none of its volumes.
+        :raises RemovalError: files are left in a volume's directory (BR-70).
+        """
+        remove_pod_directory(self._parts.host.layout, uid)
+        if name:
+            release_pod(self._api, name, namespace, uid)
+        failures = [{"v": volume, "p": uid, "gone": True} for volume, pod_uid in self._journal.entries()
+                    if volume and pod_uid == uid]  # fmt: skip
+        self._journal.note(*failures, {"p": uid, "gone": True})
+        self._parts.populator.forget(uid)
+
+    def finish_what_was_begun(self) -> None:
+        """Complete pods whose end was recorded, and whose volumes are gone already."""
+        for (volume, uid), record in self._journal.entries().items():
+            if volume or not record.get("ended") or not self.is_gone(uid):
+                continue
+            try:
+                self.finish(uid, str(record.get("ns", "")), str(record.get("pod", "")))
+            except VolumeHostError as error:
+                logger.warning("pod %s is not gone yet: %s", uid, error)
+
+    # --- which pods -------------------------------------------------------------------------------------------------
+
+    def uids_of(self, name: str, namespace: str) -> tuple[Pod | None, list[str]]:
+        """The pod in the API if there is one, and the UIDs of all pods of that name (or uid) that are here."""
+        pod = find_pod(self._api, name, namespace)
+        found = [
+            uid
+            for uid in self._actual.pods()
+            if uid == name
+            or any(
+                (mount.pod_namespace, mount.pod_name) == (namespace, name) for mount in self._actual.mounts_of_pod(uid)
+            )
+        ]
+        if pod is not None and pod.metadata.uid not in found:
+            found.append(pod.metadata.uid)
+        return pod, found
+
+    def mounted_pods(self, pods_in_api: list[Pod]) -> dict[str, tuple[str, str]]:
+        """UID to (namespace, name) of every pod that has volumes here, or was to have some."""
+        found = {}
+        for uid in self._actual.pods():
+            named = [mount for mount in self._actual.mounts_of_pod(uid) if mount.pod_name]
+            found[uid] = (named[0].pod_namespace, named[0].pod_name) if named else ("", "")
+        for pod in pods_in_api:
+            if FINALIZER in pod.metadata.finalizers or pod.metadata.uid in found:
+                found[pod.metadata.uid] = (pod.metadata.namespace, pod.metadata.name)
+        return found

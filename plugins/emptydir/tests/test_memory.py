@@ -102,11 +102,16 @@ def test_mounted_without_the_marker_gets_its_group_and_no_second_mount(
     tear_down(plugin, pod)
 
 
-def test_a_repeated_set_up_never_changes_the_size(plugin, make_spec, pod, data_dir, mounts):
+def test_a_repeated_set_up_never_changes_the_size_but_says_so(plugin, make_spec, pod, data_dir, mounts, caplog):
     """EMPTYDIR-14."""
-    plugin.new_mounter(make_spec("Memory", "1Mi"), pod).set_up(MounterArgs())
+    caplog.set_level("INFO")
+    for _ in range(2):
+        plugin.new_mounter(make_spec("Memory", "1000001"), pod).set_up(MounterArgs())
+    before = filesystem_size(data_dir)
+    assert caplog.text == ""  # the kernel rounds up to pages
     plugin.new_mounter(make_spec("Memory", "2Mi"), pod).set_up(MounterArgs())
-    assert filesystem_size(data_dir) == MIB
+    assert filesystem_size(data_dir) == before
+    assert f"keeps its size of {before} bytes; the pod asks for {2 * MIB}" in caplog.text
     tear_down(plugin, pod)
 
 

@@ -150,7 +150,16 @@ class EmptyDirMounter:
             return found.exists
         if found.mounted and is_huge_pages(self._medium):
             self._check_page_size(directory)
+        elif found.mounted:
+            self._note_size(directory)
         return found.mounted
+
+    def _note_size(self, directory: str) -> None:
+        """A mounted volume keeps its size, whatever the pod says now; changing it is another call (EMPTYDIR-14)."""
+        filesystem = os.statvfs(directory)
+        mounted = filesystem.f_blocks * filesystem.f_frsize
+        if mounted != -(-self._size // filesystem.f_frsize) * filesystem.f_frsize:
+            logger.info("%s keeps its size of %d bytes; the pod asks for %d", directory, mounted, self._size)
 
     def _make(self, directory: str, *, existed: bool) -> None:
         options: list[str] = []

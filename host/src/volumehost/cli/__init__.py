@@ -1,57 +1,45 @@
 """The ``volumehost`` program. The console script calls :func:`main`; ``python -m volumehost`` does too.
 
-Nothing but click is imported here: each command's module loads when that command runs.
+Only what the command at hand needs is imported: ``--help`` loads nothing but click.
 """
 
 from __future__ import annotations
 
+import gc
 import sys
-from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
-import click
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
-from volumehost.cli.command import LazyGroup
-from volumehost.cli.options import GROUP_OPTIONS, Settings
+    from volumehost.cli.root_group import COMMANDS as COMMANDS
+    from volumehost.cli.root_group import program as program
 
-PROGRAM = "volumehost"
+__all__ = ["COMMANDS", "main", "program"]
 
-#: Every command: where it is, and its line in ``--help`` (a test holds it against the command's own).
-COMMANDS = {
-    "mount": ("volumehost.cli.mount:mount", "Mount every volume of a pod and print where."),
-    "unmount": ("volumehost.cli.unmount:unmount", "Unmount the volumes of a pod, to the last directory."),
-    "status": ("volumehost.cli.status:status", "Show pods, their volumes, and what is being done about them."),
-    "apply": ("volumehost.cli.apply:apply", "Create or update objects from manifests."),
-    "get": ("volumehost.cli.get:get", "List objects of a kind, or one of them."),
-    "describe": ("volumehost.cli.describe:describe", "Show one object in full, with its events."),
-    "delete": ("volumehost.cli.delete:delete", "Delete objects by name or by manifest."),
-    "plugins": ("volumehost.cli.plugins:plugins", "Show and check the installed volume plugins."),
-    "demo": ("volumehost.cli.demo:demo", "Mount a pod's volumes for real, use them, and clean up."),
-    "completion": ("volumehost.cli.completion:completion", "Print the completion script of a shell."),
-    "version": ("volumehost.cli.version:version", "Print the version."),
-}
-
-program = LazyGroup(
-    PROGRAM,
-    table=COMMANDS,
-    params=list(GROUP_OPTIONS),
-    help="""Kubernetes volumes on this machine, with or without a cluster.
-
-Volume plugins come from PyPI; a pod manifest's volumes become real mounts.
-
-Exit codes: 0 done, 1 the operation failed, 2 usage, 3 not found, 4 timed out, 130 interrupted.""",
-    examples=(
-        ("Mount the volumes of a pod, see them, take them away", "volumehost mount -f pod.yaml"),
-        ("", "volumehost status"),
-        ("", "volumehost unmount web"),
-    ),
-)
+#: Objects after which the collector runs while commands start: imports make many and leave no garbage behind.
+_GC_THRESHOLD = 50_000
 
 
 def main(args: Sequence[str] | None = None) -> int:
     """Run the program and return its exit code; prints every error itself.
 
-    :param args: the arguments after the program's name; those of the process when None.
+    :param args: the arguments after the program's name; those of the process, which is about to end then, when None.
     """
+    thresholds = gc.get_threshold()
+    gc.set_threshold(_GC_THRESHOLD)
+    try:
+        return _run(args)
+    finally:
+        gc.set_threshold(*thresholds)
+        if args is None:
+            gc.freeze()  # the end of the process frees everything anyhow: no need to look for garbage first
+
+
+def _run(args: Sequence[str] | None) -> int:
+    from volumehost.cli.options import Settings
+    from volumehost.cli.root_group import PROGRAM, program
+
     settings = Settings()
     try:
         outcome = program.main(args, prog_name=PROGRAM, standalone_mode=False, obj=settings)
@@ -63,4 +51,10 @@ def main(args: Sequence[str] | None = None) -> int:
     return outcome if isinstance(outcome, int) else 0
 
 
-__all__ = ["COMMANDS", "PROGRAM", "click", "main", "program"]
+def __getattr__(name: str) -> Any:
+    """``program`` is the click group, ``COMMANDS`` its table: for tests and the documentation (PEP 562)."""
+    if name in {"COMMANDS", "program"}:
+        from volumehost.cli import root_group
+
+        return getattr(root_group, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

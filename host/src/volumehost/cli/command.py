@@ -38,6 +38,14 @@ class Command(click.Command):
         super().__init__(*args, **kwargs)
         self.examples = tuple(examples)
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command, with the logging that its options ask for."""
+        from volumehost.cli.logs import configure_logging
+        from volumehost.cli.options import Settings
+
+        configure_logging(ctx.ensure_object(Settings).verbosity)
+        return super().invoke(ctx)
+
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
         """Write the examples."""
         write_examples(self.examples, formatter)

@@ -26,3 +26,11 @@ def completer(offers: Callable[[click.Context], Iterable[tuple[str, str]]]) -> C
             return []
 
     return complete
+
+
+@completer
+def plugin_names(ctx: click.Context) -> Iterable[tuple[str, str]]:  # noqa: ARG001 - a completer's signature
+    """Names of plugins, with their distributions."""
+    from volumehost.cli.plugin_report import inspect_plugins, origin_of
+
+    return [(status.name, origin_of(status)) for status in inspect_plugins().plugins()]

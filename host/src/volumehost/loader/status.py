@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from volumehost.errors import DuplicatePluginError, VolumeHostError
+from volumehost.errors import DuplicatePluginError, PluginIncompatibleError, VolumeHostError
 from volumehost.hookspecs import INTERFACES
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ REMOVED = "removed"
 SET_ASIDE = "set aside"
 FAILED = "failed"
 CONFLICT = "conflict"
+INCOMPATIBLE = "incompatible"
 DENIED = "denied"
 
 
@@ -31,7 +32,8 @@ class PluginStatus:
 
     ``name`` is the entry point's where the plugin never told its own. ``version`` is that of the loaded code,
     ``installed_version`` what lies on the disk where that is another. ``state`` is one of this module's constants,
-    ``detail`` its reason. ``users`` are those that hold it. ``notes`` are for its author.
+    ``detail`` its reason. ``users`` are those that hold it. ``notes`` are for its author. ``value`` is what the entry
+    point names, ``hooks`` what the plugin implements.
     """
 
     name: str
@@ -46,6 +48,8 @@ class PluginStatus:
     users: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     error: VolumeHostError | None = None
+    value: str = ""
+    hooks: tuple[str, ...] = ()
 
 
 def plugin_statuses(units: Iterable[Unit], asker: Asker) -> list[PluginStatus]:
@@ -87,15 +91,17 @@ def _loaded(unit: Unit, plugin: LoadedPlugin, asker: Asker, rivals: dict[str, li
         plugin.name,
         state,
         detail,
-        plugin.origin.distribution,
-        plugin.origin.version,
-        unit.wanted.version if unit.outdated and unit.wanted is not None else "",
-        plugin.origin.entry_point,
-        plugin.origin.location,
-        tuple(interface.__name__ for interface in INTERFACES if interface in plugin.interfaces),
-        tuple(sorted(plugin.users)),
-        plugin.contract.notes,
-        error,
+        distribution=plugin.origin.distribution,
+        version=plugin.origin.version,
+        installed_version=unit.wanted.version if unit.outdated and unit.wanted is not None else "",
+        entry_point=plugin.origin.entry_point,
+        value=plugin.origin.value,
+        location=plugin.origin.location,
+        interfaces=tuple(interface.__name__ for interface in INTERFACES if interface in plugin.interfaces),
+        hooks=tuple(sorted(plugin.contract.implementations)),
+        users=tuple(sorted(plugin.users)),
+        notes=plugin.contract.notes,
+        error=error,
     )
 
 
@@ -105,13 +111,16 @@ def _not_loaded(entry: Entry) -> PluginStatus:
         state, detail = DENIED, entry.denied
     elif isinstance(entry.error, DuplicatePluginError):
         state = CONFLICT
+    elif isinstance(entry.error, PluginIncompatibleError):
+        state = INCOMPATIBLE
     return PluginStatus(
         (entry.error.plugin if entry.error is not None else "") or entry.label,
         state,
         detail,
-        entry.origin.distribution,
-        entry.origin.version,
+        distribution=entry.origin.distribution,
+        version=entry.origin.version,
         entry_point=entry.origin.entry_point,
+        value=entry.origin.value,
         location=entry.origin.location,
         error=None if entry.denied else entry.error,
     )

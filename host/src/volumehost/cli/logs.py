@@ -1,0 +1,37 @@
+"""Where log records go: to stderr, as many as ``-v`` asks for. Every command sets this up before it runs."""
+
+from __future__ import annotations
+
+import logging
+
+from volumehost.cli.tables import printable
+
+#: Verbosity to the lowest level shown; errors are told by the commands themselves.
+_LEVELS = {0: logging.CRITICAL, 1: logging.INFO}
+
+
+class _Formatter(logging.Formatter):
+    """One line for each record, and tracebacks only for those who ask for every detail."""
+
+    def __init__(self, verbosity: int) -> None:
+        moment = "%(asctime)s " if verbosity > 1 else ""
+        super().__init__(f"{moment}%(levelname)s %(name)s: %(message)s")
+        self._tracebacks = verbosity > 1
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line, unable to steer the terminal."""
+        record.message = record.getMessage()
+        record.asctime = self.formatTime(record) if self._tracebacks else ""
+        line = printable(self.formatMessage(record))
+        if self._tracebacks and record.exc_info:
+            return f"{line}\n{self.formatException(record.exc_info)}"
+        return line
+
+
+def configure_logging(verbosity: int) -> None:
+    """Send records to stderr: none at 0, what is done at 1, everything with tracebacks at 2."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(_Formatter(verbosity))
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(_LEVELS.get(verbosity, logging.DEBUG))

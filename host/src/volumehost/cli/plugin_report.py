@@ -1,0 +1,52 @@
+"""What the ``plugins`` commands share: the plugins as the loader sees them, and a plugin's status as plain data.
+
+``plugins list`` has to start fast: nothing heavier than the loader is imported here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from volumehost.loader.manager import VolumePluginManager
+from volumehost.loader.prober import EntryPointProber
+
+if TYPE_CHECKING:
+    from volumehost.loader.status import PluginStatus
+
+
+def inspect_plugins() -> VolumePluginManager:
+    """Load every installed plugin that may be loaded, to be looked at: none is initialised."""
+    manager = VolumePluginManager(inspect_only=True)
+    manager.init_plugins(prober=EntryPointProber())
+    return manager
+
+
+def state_of(status: PluginStatus) -> str:
+    """The state with its reason, on one line."""
+    newer = f" ({status.installed_version})" if status.installed_version else ""
+    return f"{status.state}{newer}: {status.detail}" if status.detail else f"{status.state}{newer}"
+
+
+def origin_of(status: PluginStatus) -> str:
+    """``acme-volumes 1.0``."""
+    return f"{status.distribution} {status.version}".strip()
+
+
+def as_data(status: PluginStatus) -> dict[str, Any]:
+    """The status as plain data: the documented shape of a plugin in JSON and YAML."""
+    return {
+        "name": status.name,
+        "state": status.state,
+        "detail": status.detail,
+        "hint": status.error.hint if status.error is not None else "",
+        "distribution": status.distribution,
+        "version": status.version,
+        "installedVersion": status.installed_version or status.version,
+        "entryPoint": status.entry_point,
+        "object": status.value,
+        "location": status.location,
+        "interfaces": list(status.interfaces),
+        "hooks": list(status.hooks),
+        "users": list(status.users),
+        "notes": list(status.notes),
+    }

@@ -1,0 +1,42 @@
+"""The program's group: its table of commands, its options, its help. ``volumehost.cli.main`` runs it.
+
+Nothing but click is imported here: each command's module loads when that command runs.
+"""
+
+from __future__ import annotations
+
+from volumehost.cli.command import LazyGroup
+from volumehost.cli.options import GROUP_OPTIONS
+
+PROGRAM = "volumehost"
+
+#: Every command: where it is, and its line in ``--help`` (a test holds it against the command's own).
+COMMANDS = {
+    "mount": ("volumehost.cli.mount:mount", "Mount every volume of a pod and print where."),
+    "unmount": ("volumehost.cli.unmount:unmount", "Unmount the volumes of a pod, to the last directory."),
+    "status": ("volumehost.cli.status:status", "Show pods, their volumes, and what is being done about them."),
+    "apply": ("volumehost.cli.apply:apply", "Create or update objects from manifests."),
+    "get": ("volumehost.cli.get:get", "List objects of a kind, or one of them."),
+    "describe": ("volumehost.cli.describe:describe", "Show one object in full, with its events."),
+    "delete": ("volumehost.cli.delete:delete", "Delete objects by name or by manifest."),
+    "plugins": ("volumehost.cli.plugins:plugins", "Show and check the installed volume plugins."),
+    "demo": ("volumehost.cli.demo:demo", "Mount a pod's volumes for real, use them, and clean up."),
+    "completion": ("volumehost.cli.completion:completion", "Print the completion script of a shell."),
+    "version": ("volumehost.cli.version:version", "Print the version."),
+}
+
+program = LazyGroup(
+    PROGRAM,
+    table=COMMANDS,
+    params=list(GROUP_OPTIONS),
+    help="""Kubernetes volumes on this machine, with or without a cluster.
+
+Volume plugins come from PyPI; a pod manifest's volumes become real mounts.
+
+Exit codes: 0 done, 1 the operation failed, 2 usage, 3 not found, 4 timed out, 130 interrupted.""",
+    examples=(
+        ("Mount the volumes of a pod, see them, take them away", "volumehost mount -f pod.yaml"),
+        ("", "volumehost status"),
+        ("", "volumehost unmount web"),
+    ),
+)

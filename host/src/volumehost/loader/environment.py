@@ -93,7 +93,8 @@ class Environment:
 
         :param force: list every directory again, whatever its times say.
         """
-        path = list(sys.path if self._path is None else self._path)
+        seen_path = list(sys.path if self._path is None else self._path)
+        path = [location for location in seen_path if _is_text(location)]
         known, self._directories = self._directories, {}
         found: dict[str, Distribution] = {}
         for location in dict.fromkeys([*path, *self._extra]):
@@ -101,7 +102,7 @@ class Environment:
             if location in path:
                 for distribution in _newest_first(directory.entries):
                     found.setdefault(distribution.name, distribution)
-        self._seen_path = path
+        self._seen_path = seen_path
         self._stamps = [(location or os.curdir, each.stamp) for location, each in self._directories.items()]
         self._watched = [item for each in self._directories.values() for item in each.watched.items()]
         self._unsettled = not all(each.settled for each in self._directories.values())
@@ -158,6 +159,10 @@ class Environment:
             stamp = _stamp(metadata_path)
             if stamp and time.time() - stamp[0] / 1e9 < _YOUNG_METADATA:
                 directory.watched[metadata_path] = stamp
+
+
+def _is_text(location: object) -> bool:
+    return isinstance(location, str)  # Python ignores other entries of sys.path too
 
 
 def _stamp(path: str) -> _Stamp:

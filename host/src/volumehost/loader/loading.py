@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any, cast
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from volumehost.loader.registry import HookRegistry
     from volumehost.loader.trust import TrustPolicy
     from volumehost.volume_host import VolumeHost
+
+logger = logging.getLogger(__name__)
 
 
 class PluginLoader:
@@ -80,6 +83,12 @@ class PluginLoader:
         )
         error.__cause__ = outcome.error
         return error
+
+    def import_ahead(self, run: Callable[[], object], what: str) -> None:
+        """Import what plugins may need later; that it fails, or takes too long, only means that it is not there."""
+        outcome = self._guard.run(run, self._timeout, f"import ahead {what}")
+        if outcome.error is not None:
+            logger.warning("not everything was imported ahead: %s, error=%s", what, describe(outcome.error))
 
     def _prepare(self, make: Callable[[], object], origin: Origin, label: str) -> LoadedPlugin:
         plugin = instantiate(make())

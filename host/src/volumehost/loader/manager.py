@@ -27,6 +27,7 @@ from volumehost.loader.lookup import DerivedLookups
 from volumehost.loader.noop_expandable import NoopExpandablePlugin
 from volumehost.loader.origin import Origin
 from volumehost.loader.registry import HookRegistry
+from volumehost.loader.roster import Roster
 from volumehost.loader.snapshot import Snapshot
 from volumehost.loader.trust import TrustPolicy
 from volumehost.loader.wrapping import WrapperFactory, check_wrapper, wrapped_hooks
@@ -76,19 +77,14 @@ class VolumePluginManager(DerivedLookups):
         self._registry = HookRegistry(self._hook_classes)
         self._guard = Guard()
         self._asker = Asker(self._guard, ask_timeout, clock)
+        loader = PluginLoader(self._registry, self._guard, self.trust, load_timeout)
+        self._roster = Roster(loader, initialise=not inspect_only)
+        self._roster.on_created = self._prepare_for_use
         self._lifecycle = Lifecycle(
-            PluginLoader(self._registry, self._guard, self.trust, load_timeout),
-            self._guard,
-            self.trust,
-            clock=clock,
-            settle=settle,
-            timeout=load_timeout,
-            inspect_only=inspect_only,
+            self._roster, loader, self.trust, clock=clock, settle=settle, import_ahead=not inspect_only
         )
-        self._lifecycle.on_loaded = self._prepare_for_use
         self._clock = clock
         self._lock = threading.Lock()
-        self._host: VolumeHost | None = None
         self._prober: DynamicPluginProber = NoProber()
         self._wrappers: list[WrapperFactory] = []
         self._snapshot = Snapshot()
@@ -113,7 +109,7 @@ class VolumePluginManager(DerivedLookups):
         """
         errors: list[VolumeHostError] = []
         with self._lock:
-            self._host = self._lifecycle.host = host
+            self._roster.host = host
             self._prober = prober or NoProber()
             try:
                 self._prober.init()
@@ -132,7 +128,7 @@ class VolumePluginManager(DerivedLookups):
 
         Does nothing for other hosts. The caches stop when ``stop`` is set, which also ends the wait.
         """
-        host = self._host
+        host = self._roster.host
         if not isinstance(host, KubeletVolumeHost):
             return
         informers = host.get_informer_factory()
@@ -167,7 +163,7 @@ class VolumePluginManager(DerivedLookups):
 
         with self._lock:
             self._wrappers.append(factory)
-            for plugin in self._lifecycle.plugins.values():
+            for plugin in self._roster.plugins.values():
                 self._bind(plugin)
             self._publish()
 
@@ -261,7 +257,7 @@ class VolumePluginManager(DerivedLookups):
         """Why a plugin may be missing."""
         aside = [plugin for plugin in self._snapshot.by_name.values() if self._asker.is_aside(plugin)]
         hints = [f"set aside: {', '.join(sorted(plugin.name for plugin in aside))}"] if aside else []
-        failed = sum(each.state in (status.FAILED, status.CONFLICT) for each in self._statuses())
+        failed = sum(each.state in (status.FAILED, status.CONFLICT, status.INCOMPATIBLE) for each in self._statuses())
         if failed:
             hints.append(f"{failed} plugin(s) did not load: volumehost plugins check")
         if self._probe_error is not None:
@@ -331,13 +327,13 @@ class VolumePluginManager(DerivedLookups):
             changed = bool(result.events) or result.changed
         if changed or self._clock() >= self._lifecycle.next_due:
             self._lifecycle.reconcile(retry_failed=changed)
-        if self._lifecycle.changed:
+        if self._roster.changed:
             self._publish()
         self._probe_due = self._clock() + PROBE_INTERVAL
 
     def _publish(self) -> None:
-        self._lifecycle.changed = False
-        plugins = list(self._lifecycle.plugins.values())
+        self._roster.changed = False
+        plugins = list(self._roster.plugins.values())
         self._asker.forget_all_but(plugins)
         self._snapshot = Snapshot(plugins)
 

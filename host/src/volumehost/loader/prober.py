@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from volumehost.errors import PluginError
 from volumehost.loader.completeness import is_stash_of, unfinished_reason
 from volumehost.loader.environment import Environment
 from volumehost.loader.events import (
@@ -79,11 +82,8 @@ class EntryPointProber:
         if not self._waiting and not self._environment.changed():
             return NOTHING
         found = self._scan()
-        changed = {
-            name: installed
-            for name, installed in self._plugins(found).items()
-            if not self._must_wait(name, self._unfinished(installed)) and self._reported.get(name) != installed
-        }
+        errors: list[Exception] = []
+        changed = self._changed(found, errors)
         removed = [name for name in sorted(self._reported) if self._is_removed(name, found)]
         if removed:
             # A listing can miss an entry that is renamed meanwhile; two in a row do not.
@@ -97,7 +97,7 @@ class EntryPointProber:
         self._reported.update(changed)
         for name in removed:
             del self._reported[name]
-        return ProbeResult(tuple(events), changed=True)
+        return ProbeResult(tuple(events), tuple(errors), changed=True)
 
     @property
     def waiting(self) -> dict[str, str]:
@@ -114,24 +114,31 @@ class EntryPointProber:
         return found
 
     def _extend_path(self) -> bool:
-        import sys
-
         added = False
         user_site = user_site_directory()
         for directory in site_directories():
             pth_files = self._environment.pth_files(directory)
-            if directory == user_site and directory not in sys.path and _is_directory(directory):
+            if directory == user_site and directory not in sys.path and os.path.isdir(directory):
                 sys.path.append(directory)
                 added = True
             added = add_paths_of(directory, pth_files) or added
         return added
 
-    def _plugins(self, found: dict[str, Distribution]) -> dict[str, InstalledDistribution]:
-        return {
-            name: InstalledDistribution.from_scan(distribution)
-            for name, distribution in found.items()
-            if distribution.entry_points
-        }
+    def _changed(self, found: dict[str, Distribution], errors: list[Exception]) -> dict[str, InstalledDistribution]:
+        """Distributions with plugins that are complete and not reported yet in this form."""
+        for name in [name for name in self._waiting if name not in found and name not in self._reported]:
+            del self._waiting[name]
+        changed = {}
+        for name, distribution in found.items():
+            if not distribution.entry_points:
+                continue
+            try:
+                installed = InstalledDistribution.from_scan(distribution)
+                if not self._must_wait(name, self._unfinished(installed)) and self._reported.get(name) != installed:
+                    changed[name] = installed
+            except Exception as error:  # noqa: BLE001 - one broken distribution must not stop the others
+                errors.append(_unreadable(distribution, error))
+        return changed
 
     def _unfinished(self, installed: InstalledDistribution) -> str:
         if self._reported.get(installed.name) == installed:
@@ -163,7 +170,13 @@ class EntryPointProber:
         return True
 
 
-def _is_directory(path: str) -> bool:
-    import os
-
-    return os.path.isdir(path)
+def _unreadable(distribution: Distribution, cause: Exception) -> PluginError:
+    error = PluginError(
+        f"its metadata cannot be read: {cause!r}",
+        distribution=distribution.name,
+        version=distribution.version,
+        action=f"looking for plugins in {distribution.metadata_path}",
+        hint=f"install it again: pip install --force-reinstall {distribution.name}",
+    )
+    error.__cause__ = cause
+    return error

@@ -30,7 +30,7 @@ def read_record(distribution: InstalledDistribution) -> list[RecordRow]:
         rows = [row for row in csv.reader(text.splitlines()) if row]
     else:
         rows = [line.rsplit(",", 2) for line in text.splitlines() if line]
-    return [RecordRow(row[0], row[1], int(row[2]) if row[2].isdigit() else None) for row in rows if len(row) == 3]
+    return [RecordRow(row[0], row[1], int(row[2]) if row[2].isdecimal() else None) for row in rows if len(row) == 3]
 
 
 def own_rows(distribution: InstalledDistribution) -> Iterator[RecordRow]:
@@ -51,7 +51,7 @@ def first_missing_file(distribution: InstalledDistribution) -> str:
         try:
             if os.stat(f"{distribution.directory}/{row.path}").st_size != row.size:
                 return row.path
-        except OSError:
+        except (OSError, ValueError):  # ValueError: a null byte in the name
             return row.path
     return ""
 

@@ -52,6 +52,8 @@ def scan(group: str, path: Iterable[str] | None = None) -> list[Distribution]:
     found: list[Distribution] = []
     marker = group_marker(group)
     for location in sys.path if path is None else path:
+        if not isinstance(location, str):
+            continue  # Python ignores such entries too
         names = list_directory(location)
         reader = read_zip_entry if names is None else read_entry
         for entry in metadata_entries(zip_entries(location) if names is None else names, location):

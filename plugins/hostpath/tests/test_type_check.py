@@ -235,3 +235,20 @@ def test_a_creation_that_is_refused_tells_why(check, directory):
                 check(f"{directory}/mnt/new", path_type)
     finally:
         LinuxMounter().unmount(f"{directory}/mnt")
+
+
+@pytest.mark.parametrize("error", [TimeoutError("stat did not end within 5 s"), OSError(5, "Input/output error")])
+def test_a_path_that_does_not_answer_is_not_asked_again(directory, make_spec, error):
+    """A directory on a dead server: the host gives up after its deadline, and so does the check."""
+    from volumehost.mount.hostutil import LinuxHostUtils
+    from volumehost.mount.mounter import LinuxMounter
+    from volumehost_hostpath.volumes import HostPathMounter
+
+    class Dead(LinuxHostUtils):
+        def get_file_type(self, path):
+            raise error
+
+    source = make_spec(directory, "DirectoryOrCreate").volume.host_path
+    with pytest.raises(MountError, match="cannot be examined") as caught:
+        HostPathMounter(source, False, Dead(LinuxMounter())).set_up(MounterArgs())
+    assert (error.strerror or str(error)) in str(caught.value)

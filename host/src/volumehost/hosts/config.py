@@ -7,7 +7,7 @@
     recycler_minimum_timeout = 60          # seconds
     recycler_timeout_increment = 30        # seconds for each GiB
     recycler_pod_template = "/etc/volumehost/recycler.yaml"
-    attributes = { delete_below = "/srv/volumes" }
+    attributes = { base_dir = "/srv/volumes" }
 
 ``VOLUMEHOST_CONFIG`` names the file; otherwise it is ``config.toml`` in the root directory, which may be absent.
 """

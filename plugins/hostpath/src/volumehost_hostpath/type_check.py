@@ -41,15 +41,7 @@ _TYPES = {
     "BlockDevice": _Wanted("BlockDevice", "a block device"),
 }
 
-_KINDS = {
-    stat.S_IFDIR: "a directory",
-    stat.S_IFREG: "a file",
-    stat.S_IFSOCK: "a socket file",
-    stat.S_IFCHR: "a character device",
-    stat.S_IFBLK: "a block device",
-    stat.S_IFIFO: "a named pipe",
-    stat.S_IFLNK: "a symbolic link",
-}
+_TEXTS = {wanted.file_type: wanted.text for wanted in _TYPES.values()}
 
 
 def check_type(path: str, wanted_type: str, host_util: HostUtils) -> None:
@@ -84,21 +76,20 @@ def _is_as_wanted(path: str, wanted: _Wanted, host_util: HostUtils) -> bool:
         found = host_util.get_file_type(path)
     except FileNotFoundError:
         return False
-    except (OSError, VolumeHostError) as error:
-        kind = _kind_at(path)
-        if not kind:
-            raise _unreadable(path, wanted, error) from error
+    except OSError as error:
+        raise _unreadable(path, wanted, error) from error
+    except VolumeHostError as error:  # it answered, and is of none of the kinds that volumes know
+        kind = _other_kind(path) or str(error)
     else:
         if found == wanted.file_type:
             return True
-        kind = _kind_at(path) or found
+        kind = _TEXTS.get(found, found)
     raise MountError(f"{path} is not {wanted.text}: it is {kind}", action=ACTION, subject=path)
 
 
-def _kind_at(path: str) -> str:
-    """How messages call what is at the path, links followed; "" when it cannot be examined."""
+def _other_kind(path: str) -> str:
     try:
-        return _KINDS.get(stat.S_IFMT(os.stat(path).st_mode), "of an unknown kind")
+        return "a named pipe" if stat.S_ISFIFO(os.stat(path).st_mode) else ""
     except OSError:
         return ""
 
@@ -114,14 +105,12 @@ def _missing(path: str, wanted: _Wanted) -> MountError:
     return MountError(f"{path} is not {wanted.text}: {reason}", action=ACTION, subject=path, hint=hint)
 
 
-def _unreadable(path: str, wanted: _Wanted, error: Exception) -> MountError:
-    number = getattr(error, "errno", None)
-    cause = os.strerror(number) if isinstance(number, int) else str(error)
+def _unreadable(path: str, wanted: _Wanted, error: OSError) -> MountError:
     return MountError(
-        f"{path} cannot be examined, so it is not known to be {wanted.text}: {cause}",
+        f"{path} cannot be examined, so it is not known to be {wanted.text}: {error.strerror or error}",
         action=ACTION,
         subject=path,
-        errno=number,
+        errno=error.errno,
     )
 
 

@@ -20,8 +20,10 @@ import msgspec
 from volumehost.api.client import EventType, ObjectList, WatchEvent
 from volumehost.api.decoding import timestamp
 from volumehost.api.embedded.database import Database
+from volumehost.api.embedded.expiry import expired_events
 from volumehost.api.embedded.history import Change, HistoryLimits, append, latest_version, next_version, read_after
 from volumehost.api.embedded.incoming import Incoming, check_stored, incoming, storage_namespace, typed_from_body
+from volumehost.api.embedded.protection import Protection
 from volumehost.api.embedded.transitions import (
     Document,
     check_condition,
@@ -170,6 +172,8 @@ class EmbeddedStore:
                 subject = kind.describe(name, namespace)
                 raise AlreadyExistsError(f"{subject} exists already", action=f"create {subject}", subject=subject)
             body = self._write(connection, kind, document, "ADDED")
+            for old in expired_events(connection, kind, now=self._clock()):
+                self._write(connection, kind, old, "DELETED")
         self._commits.announce()
         return typed_from_body(kind, body)
 
@@ -222,8 +226,13 @@ class EmbeddedStore:
             body = _select(connection, kind, name, namespace)
             stored: Document = msgspec.json.decode(body)
             document = transition(stored, typed_from_body(kind, body))
+            protection = Protection(connection)
+            document = protection.without_idle_finalizer(kind, document)
             if document != stored:
-                body = self._write(connection, kind, document, "DELETED" if is_finished(document) else "MODIFIED")
+                gone = is_finished(document)
+                body = self._write(connection, kind, document, "DELETED" if gone else "MODIFIED")
+                for claim_kind, claim in protection.released_by(kind, document, gone=gone):
+                    self._write(connection, claim_kind, claim, "DELETED" if is_finished(claim) else "MODIFIED")
         self._commits.announce()
         return typed_from_body(kind, body)
 

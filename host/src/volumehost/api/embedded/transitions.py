@@ -43,7 +43,6 @@ def new_document(item: Incoming, *, uid: str, now: str) -> Document:
     metadata.generation = 1
     metadata.self_link = ""
     metadata.deletion_timestamp = metadata.deletion_grace_period_seconds = None
-    metadata.managed_fields = []
     if item.kind.has_status:
         item.document.pop("status", None)
         _reset_status(obj)

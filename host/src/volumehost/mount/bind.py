@@ -9,11 +9,12 @@ from __future__ import annotations
 import errno
 import logging
 import os
+import stat
 from typing import Final
 
 from volumehost.mount import syscalls
 from volumehost.mount.options import MountOptions
-from volumehost.mount.places import opened_place
+from volumehost.mount.places import look_at_fd, opened_place
 
 logger = logging.getLogger(__name__)
 
@@ -46,13 +47,21 @@ def bind_mount(source: str, target: str, options: MountOptions, resolve: int = 0
             bind_descriptors(source_fd, target_fd, options)
         except OSError as error:
             if error.errno not in _UNKNOWN_CALL:
-                raise
+                raise _precise(error, source_fd, target_fd) from None
         else:
             return
     if resolve:
         # The old calls walk the paths again: they belong under a deadline.
         raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN), target)
     bind_mount_in_two_steps(source, target, options)
+
+
+def _precise(error: OSError, source_fd: int, target_fd: int) -> OSError:
+    """The new calls say EINVAL where mount(2) says ENOTDIR."""
+    kinds = {stat.S_ISDIR(look_at_fd(fd).stat.mode) for fd in (source_fd, target_fd)}
+    if error.errno == errno.EINVAL and len(kinds) > 1:
+        return NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), error.filename)
+    return error
 
 
 def bind_descriptors(source_fd: int, target_fd: int, options: MountOptions) -> None:

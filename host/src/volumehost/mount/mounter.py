@@ -33,6 +33,8 @@ UNMOUNT_SECONDS: Final = 60.0
 
 # Filesystems without a store behind them: unmounting the last mount of one writes nothing.
 _MEMORY_FS_TYPES: Final = frozenset({"tmpfs", "ramfs", "hugetlbfs", "proc", "sysfs", "devpts", "devtmpfs", "mqueue"})
+# Pauses between attempts to unmount what is busy, in seconds: together long enough for any single system call.
+_MOMENTS: Final = (0.0005, 0.001, 0.002, 0.004, 0.008, 0.016)
 _HARMLESS_FLAGS: Final = frozenset({"--no-canonicalize", "-c", "--no-mtab", "-n"})
 
 
@@ -172,9 +174,9 @@ class LinuxMounter:
         action = f"unmount {target}"
         try:
             if self._ends_at_once(target):
-                syscalls.umount2(target, flags)
+                _umount(target, flags)
             else:
-                self._runner.run(syscalls.umount2, target, flags, timeout=seconds, what=action)
+                self._runner.run(_umount, target, flags, timeout=seconds, what=action)
         except DeadlineExceededError as error:
             raise UnmountTimeoutError(
                 str(error),
@@ -268,6 +270,20 @@ class LinuxMounter:
                 return []
             raise
         return refs.search_mount_refs(resolved, self.list_mounts())
+
+
+def _umount(target: str, flags: int) -> None:
+    """Unmount; what only looked in for a moment, a stat or a directory listing, is waited for."""
+    for pause in _MOMENTS:
+        try:
+            syscalls.umount2(target, flags)
+        except OSError as error:
+            if error.errno != errno.EBUSY:
+                raise
+            time.sleep(pause)
+        else:
+            return
+    syscalls.umount2(target, flags)
 
 
 def _mount_by_call(source: str, target: str, fs_type: str, options: MountOptions, resolve: int) -> None:

@@ -1,0 +1,124 @@
+"""Calls with a deadline: results, lateness, bounds, forks (BR-52)."""
+
+from __future__ import annotations
+
+import gc
+import os
+import threading
+import weakref
+from collections.abc import Callable
+
+import pytest
+
+from volumehost.mount.deadline import DeadlineExceededError, DeadlineRunner, TooManyStuckCallsError
+
+
+def test_the_result_and_the_exception_come_back() -> None:
+    runner = DeadlineRunner()
+    assert runner.run(divmod, 7, 2, timeout=10) == (3, 1)
+    with pytest.raises(ZeroDivisionError):
+        runner.run(divmod, 7, 0, timeout=10)
+    assert runner.in_progress() == []
+
+
+def test_without_a_deadline_the_caller_runs_it_itself() -> None:
+    assert DeadlineRunner().run(threading.get_ident, timeout=None) == threading.get_ident()
+    assert DeadlineRunner().run(threading.get_ident, timeout=10) != threading.get_ident()
+
+
+def test_one_helper_serves_one_call_after_the_other() -> None:
+    runner = DeadlineRunner()
+    assert len({runner.run(threading.get_ident, timeout=10) for _ in range(20)}) == 1
+
+
+def test_a_late_call_is_given_up_shown_with_its_age_and_its_helper_used_again(until: Callable[..., None]) -> None:
+    runner = DeadlineRunner()
+    release = threading.Event()
+    with pytest.raises(DeadlineExceededError, match=r"no answer within 0\.05 s"):
+        runner.run(release.wait, 30, timeout=0.05, what="wait for the test")
+    ((what, age),) = runner.in_progress()
+    assert what == "wait for the test"
+    assert age >= 0.05
+    release.set()
+    until(lambda: runner.in_progress() == [])
+    before = threading.active_count()
+    assert runner.run(int, "7", timeout=10) == 7
+    assert threading.active_count() == before
+
+
+def test_others_are_not_held_up_by_a_stuck_call() -> None:
+    runner = DeadlineRunner()
+    release = threading.Event()
+    try:
+        with pytest.raises(DeadlineExceededError):
+            runner.run(release.wait, 30, timeout=0)
+        assert runner.run(int, timeout=10) == 0
+    finally:
+        release.set()
+
+
+def test_the_number_of_stuck_calls_is_bounded(until: Callable[..., None]) -> None:
+    runner = DeadlineRunner(limit=3)
+    release = threading.Event()
+    try:
+        for _ in range(3):
+            with pytest.raises(DeadlineExceededError):
+                runner.run(release.wait, 30, timeout=0)
+        with pytest.raises(TooManyStuckCallsError):
+            runner.run(int, timeout=10)
+    finally:
+        release.set()
+    until(lambda: runner.in_progress() == [])
+    assert runner.run(int, timeout=10) == 0
+
+
+def test_many_threads_at_once_each_get_their_own_result() -> None:
+    runner = DeadlineRunner()
+    wrong: list[int] = []
+
+    def call(number: int) -> None:
+        wrong.extend(number for _ in range(200) if runner.run(abs, -number, timeout=30) != number)
+
+    threads = [threading.Thread(target=call, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert not any(thread.is_alive() for thread in threads)
+    assert wrong == []
+
+
+def test_results_that_race_with_the_deadline_are_never_mixed_up() -> None:
+    runner = DeadlineRunner()
+    results = []
+    for number in range(300):
+        try:
+            results.append((number, runner.run(lambda n=number: n, timeout=0.0)))
+        except DeadlineExceededError:
+            continue
+    assert all(number == result for number, result in results)
+    assert runner.run(str, 7, timeout=10) == "7"
+
+
+def test_a_result_is_not_kept_alive() -> None:
+    class Thing:
+        pass
+
+    runner = DeadlineRunner()
+    seen = weakref.ref(runner.run(Thing, timeout=10))
+    gc.collect()
+    assert seen() is None
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_it_works_after_a_fork() -> None:
+    runner = DeadlineRunner()
+    runner.run(int, timeout=10)
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            code = 0 if runner.run(int, "3", timeout=10) == 3 else 2
+        finally:
+            os._exit(code)
+    assert os.waitpid(pid, 0)[1] == 0

@@ -1,0 +1,186 @@
+"""Dead and stopped FUSE filesystems: told from missing ones, never waited for without end (BR-52, BR-64, MOUNT-41)."""
+
+from __future__ import annotations
+
+import errno
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from volumehost.errors import CorruptedMountError, MountError, UnmountError
+from volumehost.mount.cleanup import cleanup_mount_point, cleanup_mount_point_with_force
+from volumehost.mount.corrupted import is_corrupted_mount
+from volumehost.mount.deadline import DeadlineExceededError
+from volumehost.mount.hostutil import LinuxHostUtils
+from volumehost.mount.mount_point import is_mount_point
+from volumehost.mount.mounter import LinuxMounter
+from volumehost.mount.places import Places
+from volumehost.mount.removal import remove_all_one_filesystem
+
+pytestmark = pytest.mark.root
+
+
+def test_a_living_daemon_is_an_ordinary_mount(area: Path, mounter: LinuxMounter, fuse: Callable) -> None:
+    fuse(area / "m")
+    assert mounter.is_mount_point(str(area / "m"))
+    assert Places().exists(str(area / "m"))
+    assert next(entry for entry in mounter.list_mounts() if entry.path == str(area / "m")).fs_type == "fuse.test"
+    mounter.unmount(str(area / "m"))
+    assert not mounter.is_mount_point(str(area / "m"))
+
+
+def test_br64_a_dead_mount_is_corrupted_and_neither_missing_nor_healthy(
+    area: Path, mounter: LinuxMounter, fuse: Callable
+) -> None:
+    fuse(area / "m").kill()
+    assert not os.path.exists(area / "m"), "this is what fools a naive test"
+    with pytest.raises(CorruptedMountError, match="does not answer") as caught:
+        mounter.is_mount_point(str(area / "m"))
+    assert caught.value.errno == errno.ENOTCONN
+    assert is_corrupted_mount(caught.value)
+    with pytest.raises(OSError, match="not connected"):
+        Places().exists(str(area / "m"))
+    assert mounter.get_mount_refs(str(area / "m")) == []
+
+
+@pytest.mark.parametrize("extensive", [True, False])
+def test_br64_a_dead_mount_is_cleaned_up_and_can_be_mounted_again(
+    extensive: bool, area: Path, mounter: LinuxMounter, fuse: Callable
+) -> None:
+    fuse(area / "m").kill()
+    cleanup_mount_point(str(area / "m"), mounter, extensive)
+    assert not (area / "m").exists()
+    assert not [entry for entry in mounter.list_mounts() if entry.path == str(area / "m")], "no stacking"
+    fuse(area / "m")
+    assert mounter.is_mount_point(str(area / "m"))
+
+
+def test_br62_a_dead_mount_is_not_entered_by_a_removal(area: Path, fuse: Callable) -> None:
+    (area / "tree").mkdir()
+    (area / "tree" / "file").touch()
+    fuse(area / "tree" / "m").kill()
+    with pytest.raises(UnmountError, match="it is a mount point"):
+        remove_all_one_filesystem(str(area / "tree"))
+    assert not (area / "tree" / "file").exists()
+    assert os.listdir(area / "tree") == ["m"]
+
+
+def test_br52_a_stopped_daemon_costs_a_deadline_not_the_caller(
+    area: Path, mounter: LinuxMounter, fuse: Callable, until: Callable
+) -> None:
+    daemon = fuse(area / "m")
+    daemon.stop()
+    before = time.monotonic()
+    with pytest.raises(CorruptedMountError, match="no answer within 1 s") as caught:
+        mounter.is_mount_point(str(area / "m"))
+    assert time.monotonic() - before < 30
+    assert caught.value.errno == errno.ETIMEDOUT
+    assert mounter.is_mount_point("/"), "others are not affected"
+    daemon.kill()
+
+
+def test_br52_nothing_of_this_room_waits_for_a_stopped_daemon(
+    area: Path, tmpfs: Path, mounter: LinuxMounter, fuse: Callable, until: Callable
+) -> None:
+    daemon = fuse(area / "m")
+    daemon.stop()
+    places = Places(answer_seconds=0.2)
+    utils = LinuxHostUtils(mounter, places=places)
+    hung = str(area / "m")
+    try:
+        assert places.look(hung).mount_root is True, "what the kernel knows by itself it tells"
+        assert places.resolve(hung) == hung
+        assert mounter.get_mount_refs(hung) == []
+        for question in (places.ask, places.exists, utils.get_file_type, utils.path_exists, utils.get_owner):
+            with pytest.raises(DeadlineExceededError):
+                question(hung)
+        for question in (places.look, places.resolve, utils.get_file_type):
+            with pytest.raises(DeadlineExceededError):
+                question(f"{hung}/below")
+        with pytest.raises(DeadlineExceededError):
+            utils.make_dir(f"{hung}/below")
+        # A place of its own still mounts and unmounts.
+        (tmpfs / "t").mkdir()
+        mounter.mount("tmpfs", str(tmpfs / "t"), "tmpfs")
+        mounter.unmount(str(tmpfs / "t"))
+        assert any(entry.path == hung for entry in mounter.list_mounts())
+    finally:
+        daemon.kill()
+
+
+def test_br52_mounting_from_or_on_a_stopped_filesystem_ends_at_the_deadline(
+    area: Path, fuse: Callable, mounter: LinuxMounter
+) -> None:
+    daemon = fuse(area / "m")
+    (area / "t").mkdir()
+    daemon.stop()
+    try:
+        for source, target in ((area / "m" / "x", area / "t"), (area / "t", area / "m" / "x")):
+            with pytest.raises(MountError, match="no answer within") as caught:
+                mounter.mount(str(source), str(target), "", ["bind"], timeout=0.2)
+            assert caught.value.errno == errno.ETIMEDOUT
+    finally:
+        daemon.kill()
+    assert not mounter.is_mount_point(str(area / "t"))
+
+
+def test_br52_a_stopped_mount_can_be_cleaned_up_at_once(area: Path, mounter: LinuxMounter, fuse: Callable) -> None:
+    daemon = fuse(area / "m")
+    daemon.stop()
+    cleanup_mount_point(str(area / "m"), mounter, extensive=True)
+    assert not (area / "m").exists()
+
+
+def test_br52_force_ends_the_calls_that_hold_a_stopped_mount_mount15(
+    area: Path, mounter: LinuxMounter, fuse: Callable
+) -> None:
+    fuse(area / "m").stop()
+    with pytest.raises(CorruptedMountError):
+        mounter.is_mount_point(str(area / "m"))
+    # The question is still stuck in the mount, and keeps it busy.
+    with pytest.raises(UnmountError, match="by a call that has not come back: stat"):
+        mounter.unmount(str(area / "m"))
+    cleanup_mount_point_with_force(str(area / "m"), mounter, timeout=10)
+    assert not (area / "m").exists()
+
+
+def test_a_mount_of_another_user_that_root_may_not_see_is_found_in_the_table(area: Path, mounter: LinuxMounter) -> None:
+    """EACCES: go on to the table (MOUNT-31)."""
+
+    class Refused(Places):
+        def look(self, path: str, *, follow: bool = True):
+            if path == str(area / "m"):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+            return super().look(path, follow=follow)
+
+    (area / "m").mkdir()
+    assert not is_mount_point(str(area / "m"), Refused())
+    mounter.mount("tmpfs", str(area / "m"), "tmpfs")
+    assert is_mount_point(str(area / "m"), Refused())
+
+
+@pytest.mark.parametrize(
+    ("number", "corrupted"),
+    [
+        (errno.ENOTCONN, True),
+        (errno.ESTALE, True),
+        (errno.EIO, True),
+        (errno.EACCES, True),
+        (errno.EHOSTDOWN, True),
+        (errno.EWOULDBLOCK, True),
+        (errno.ENODEV, True),
+        (errno.EPERM, False),
+        (errno.ENOENT, False),
+        (errno.ENOTDIR, False),
+    ],
+)
+def test_which_errors_mean_a_corrupted_mount_mount41(number: int, corrupted: bool) -> None:
+    error = OSError(number, os.strerror(number))
+    assert is_corrupted_mount(error) is corrupted
+    wrapped = ValueError("wrapped")
+    wrapped.__cause__ = error
+    assert is_corrupted_mount(wrapped) is corrupted
+    assert is_corrupted_mount(None) is False

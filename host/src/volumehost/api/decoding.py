@@ -95,9 +95,10 @@ class _Walk:
     def map(self, value: Any, shape: MapOf, path: str, depth: int) -> dict[str, Any]:
         if not self.is_object(value, path, depth):
             return {}
+        free = isinstance(shape.value, Anything)
         return {
             # A key without a value has the empty value in Kubernetes, unlike a field.
-            key: "" if item is None else self.value(item, shape.value, child(path, key), depth + 1)
+            key: self.value("" if item is None and not free else item, shape.value, child(path, key), depth + 1)
             for key, item in value.items()
         }
 

@@ -73,7 +73,7 @@ def _shape(hint: Any) -> Shape:
         return ListOf(_shape(typing.get_args(hint)[0]))
     if origin is dict:
         value = typing.get_args(hint)[1]
-        return Anything() if value is Any else MapOf(_shape(value))
+        return MapOf(Anything() if value is Any else _shape(value))
     if hint in {str, int, bool, bytes}:
         return Scalar(hint.__name__)
     if isinstance(hint, type) and issubclass(hint, ApiStruct):

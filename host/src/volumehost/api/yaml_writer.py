@@ -10,6 +10,8 @@ import yaml
 
 #: Plain text that other YAML readers take for a number or a boolean, besides what PyYAML quotes by itself.
 _READ_OTHERWISE = re.compile(r"[-+]?(\.[0-9]+|[0-9][0-9_]*(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?0o?[0-9_]+|[yYnN]")
+#: Characters that readers take for line breaks or drop, unless they are escaped.
+_FOLDED_BY_READERS = re.compile("[\x85\u2028\u2029\ufeff]")
 
 
 class _Dumper(yaml.SafeDumper):
@@ -21,7 +23,9 @@ class _Dumper(yaml.SafeDumper):
 
 def _represent_text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
     style = None
-    if "\n" in text.rstrip("\n") and not re.search(r"[^\S\n]\n|\t|\r", text):
+    if _FOLDED_BY_READERS.search(text):
+        style = '"'
+    elif "\n" in text.rstrip("\n") and not re.search(r"[^\S\n]\n|\t|\r", text):
         style = "|"
     elif _READ_OTHERWISE.fullmatch(text):
         style = '"'

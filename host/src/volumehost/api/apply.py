@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from volumehost.api.convert import to_wire
 from volumehost.api.objects import Secret
+from volumehost.api.schema import Anything, MapOf, Shape, StructOf, shape_of
 from volumehost.errors import AlreadyExistsError, ConflictError, ObjectNotFoundError
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ _METADATA_IDENTITY = (
     "deletionGracePeriodSeconds",
     "selfLink",
     "managedFields",
+    "finalizers",
 )
 
 
@@ -55,8 +57,9 @@ class Applied:
 def apply_object(client: ApiClient, struct: type[KubeObject], document: Mapping[str, Any]) -> Applied:
     """Create the object of a manifest, or change it to what the manifest says.
 
-    Fields that the manifest does not mention stay, unless an earlier apply set them. Lists are replaced as a whole.
-    A resource version or uid in the manifest is a condition.
+    Fields that the manifest does not mention stay, unless an earlier apply set them. Lists are replaced as a whole,
+    except for finalizers, which an apply adds and never takes away: they are the word of whoever still needs the
+    object. A resource version or uid in the manifest is a condition.
 
     :param document: the manifest in wire form; it must name the object.
     :raises ConflictError: the manifest's condition does not hold, or others change the object all the time.
@@ -111,12 +114,15 @@ def _patch(document: Mapping[str, Any], live: KubeObject) -> dict[str, Any]:
     now = field_names(wanted)
     entry = ours[0] if ours and before == now else _entry(document, now)
     given = document.get("metadata") or {}
+    finalizers = dict.fromkeys([*live.metadata.finalizers, *(given.get("finalizers") or ())])
     bookkeeping = {
+        "finalizers": list(finalizers) or None,
         "managedFields": [*others, entry],
         "resourceVersion": given.get("resourceVersion") or live.metadata.resource_version,
         "uid": given.get("uid") or live.metadata.uid,
     }
-    return _joined(_joined(wanted, removals(before, now, to_wire(live))), {"metadata": bookkeeping})
+    gone = removals(before, now, to_wire(live), shape_of(type(live)))
+    return _joined(_joined(wanted, gone), {"metadata": bookkeeping})
 
 
 def _with_manager(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -153,22 +159,31 @@ def field_names(fields: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def removals(before: Mapping[str, Any], now: Mapping[str, Any], live: Mapping[str, Any]) -> dict[str, Any]:
-    """The merge patch that removes what was applied before and no longer is, where it is still there."""
-    return dict(_removals(before, now, live))
+def removals(
+    before: Mapping[str, Any], now: Mapping[str, Any], live: Mapping[str, Any], shape: Shape
+) -> dict[str, Any]:
+    """The merge patch that removes what was applied before and no longer is, where it is still there.
+
+    Of a mapping with free keys (labels, data) only the keys that were applied go; a structure goes as a whole.
+    """
+    return dict(_removals(before, now, live, shape))
 
 
-def _removals(before: Mapping[str, Any], now: Mapping[str, Any], live: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def _removals(
+    before: Mapping[str, Any], now: Mapping[str, Any], live: Mapping[str, Any], shape: Shape
+) -> Iterator[tuple[str, Any]]:
     for field, parts in before.items():
         key = field.removeprefix("f:")
         if key not in live:
             continue
-        if field not in now:
+        inner = shape.fields.get(key) if isinstance(shape, StructOf) else None
+        in_parts = isinstance(inner, MapOf) or key == "metadata"
+        if field not in now and not in_parts:
             yield key, None
         elif isinstance(live[key], Mapping):
-            inner = removals(parts, now[field], live[key])
-            if inner:
-                yield key, inner
+            gone = removals(parts, now.get(field, {}), live[key], inner or Anything())
+            if gone:
+                yield key, gone
 
 
 def _joined(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:

@@ -234,10 +234,10 @@ def open_without_crossing(dir_fd: int, name: str) -> int:
     except OSError as error:
         if error.errno != errno.ENOSYS:
             raise
-    return _open_comparing_mounts(dir_fd, name)
+    return open_comparing_mounts(dir_fd, name)
 
 
-def _open_comparing_mounts(dir_fd: int, name: str) -> int:
+def open_comparing_mounts(dir_fd: int, name: str) -> int:
     """For kernels before 5.6: opening the place itself as a path only, and compare mounts before reading it."""
     fd = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=dir_fd)
     try:

@@ -56,6 +56,35 @@ def test_br72_the_data_link_led_elsewhere(target, precious, form, after):
     assert len([name for name in os.listdir(target) if name.startswith("..20")]) == 1
 
 
+@pytest.fixture
+def twin(directory) -> str:
+    """A host directory with just the content that is to be written."""
+    path = f"{directory}/twin"
+    os.mkdir(path)
+    Path(path, "a").write_text("1")
+    os.chmod(f"{path}/a", 0o600)
+    return path
+
+
+@pytest.mark.parametrize("form", ["{twin}", "../twin", "twin-link"])
+def test_br72_a_directory_of_others_with_the_right_content_is_not_ours(target, twin, form):
+    write(target, a="1")
+    os.symlink(twin, f"{target}/twin-link")
+    replace_link(target, "..data", form.format(twin=twin))
+    assert write(target, a="1")
+    assert os.stat(f"{target}/..data").st_ino != os.stat(twin).st_ino
+    assert Path(twin, "a").read_text() == "1"
+
+
+def test_br72_a_file_of_others_with_the_right_content_is_not_ours(target, twin):
+    write(target, a="1")
+    path = f"{target}/{os.readlink(f'{target}/..data')}/a"
+    os.unlink(path)
+    os.symlink(f"{twin}/a", path)
+    assert write(target, a="1")
+    assert os.stat(f"{target}/a").st_ino != os.stat(f"{twin}/a").st_ino
+
+
 def test_br72_a_generation_that_is_a_link(target, precious):
     write(target, a="1", sub__b="1")
     generation = os.readlink(f"{target}/..data")

@@ -240,6 +240,22 @@ def test_a_tree_that_is_right_costs_no_change(tree):
     assert {path: os.lstat(path).st_ctime_ns for path in Path(tree).rglob("*")} == before
 
 
+def test_an_entry_that_became_a_link_after_it_was_listed(tree, directory):
+    """The moment that the race below only sometimes hits."""
+    from volumehost.sdk.ownership import _OwnershipWalk
+
+    Path(directory, "victim").touch(0o600)
+    os.symlink(f"{directory}/victim", f"{tree}/swapped")
+    walk = _OwnershipWalk(tree, GROUP, False)
+    fd = os.open(tree, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        walk._open_and_apply(fd, "swapped")
+    finally:
+        os.close(fd)
+    assert (gid(f"{directory}/victim"), mode(f"{directory}/victim")) == (0, 0o600)
+    assert gid(f"{tree}/swapped") == GROUP
+
+
 def test_a_container_that_swaps_files_for_links_gains_nothing(tree, directory):
     victim = f"{directory}/victim"
     Path(victim).touch(0o600)

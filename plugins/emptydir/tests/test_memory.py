@@ -9,7 +9,14 @@ from pathlib import Path
 import pytest
 
 from volumehost import MounterArgs
-from volumehost.errors import MountError, StillMountedError, UnmountError, VolumeHostError
+from volumehost.errors import (
+    MountError,
+    OwnershipError,
+    StillMountedError,
+    UncertainProgressError,
+    UnmountError,
+    VolumeHostError,
+)
 from volumehost.mount.mounter import LinuxMounter
 from volumehost_emptydir.plugin import EmptyDirPlugin
 
@@ -90,6 +97,23 @@ def test_br61_unmounted_behind_the_hosts_back_with_the_marker_kept(plugin, make_
     tear_down(plugin, pod)
 
 
+def test_br61_a_stale_marker_does_not_outlive_a_set_up_that_fails_half_way(plugin, make_spec, pod, data_dir, meta_dir):
+    """Mounted again, then killed or failed before the group was applied: the next run must not find a marker."""
+
+    def refuse(*_arguments):
+        raise OwnershipError("no")
+
+    mounter = plugin.new_mounter(make_spec("Memory", "1Mi"), pod)
+    mounter.set_up(MounterArgs(fs_group=5000))
+    LinuxMounter().unmount(data_dir)
+    with pytest.raises(UncertainProgressError):
+        mounter.set_up(MounterArgs(fs_group=5000, volume_ownership_applicator=refuse))
+    assert not os.path.exists(f"{meta_dir}/ready")
+    mounter.set_up(MounterArgs(fs_group=5000))
+    assert os.stat(data_dir).st_gid == 5000
+    tear_down(plugin, pod)
+
+
 def test_mounted_without_the_marker_gets_its_group_and_no_second_mount(
     plugin, make_spec, pod, data_dir, meta_dir, mounts
 ):
@@ -124,7 +148,7 @@ def test_another_mount_in_its_place_is_refused_not_covered(plugin, make_spec, po
     with pytest.raises(MountError, match="something else is mounted there already"):
         plugin.new_mounter(make_spec(medium, "1Mi"), pod).set_up(MounterArgs())
     assert len(mounts()) == 1
-    with pytest.raises(StillMountedError):
+    with pytest.raises(StillMountedError, match="what is mounted there is not this volume"):
         tear_down(plugin, pod)
     LinuxMounter().unmount(data_dir)
     assert os.listdir(f"{directory}/data") == ["precious"]

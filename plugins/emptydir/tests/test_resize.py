@@ -76,6 +76,20 @@ def test_flags_of_the_mount_are_kept(plugin, make_spec, pod, volume, mounts):
     assert {"nosuid", "nodev", "noexec"} <= set(mounts()[0].options)
 
 
+def test_the_kernel_is_told_every_option_that_is_to_stay(make_spec, pod, volume, host):
+    """Kernels differ in what they keep of themselves: some refuse a remount that leaves out ``noswap``."""
+    from volumehost_emptydir.resize import _remount
+
+    class Recording(LinuxMounter):
+        def mount(self, source, target, fs_type="", options=(), **kwargs):
+            self.options = list(options)
+            super().mount(source, target, fs_type, options, **kwargs)
+
+    mounter = Recording()
+    _remount(volume, 8 * MIB, mounter, "resizing")
+    assert mounter.options == ["remount", "relatime", f"size={8 * MIB}", "noswap"]
+
+
 def test_a_volume_that_is_not_mounted(plugin, make_spec, pod, data_dir):
     with pytest.raises(FailedPreconditionError, match="not mounted"):
         plugin.resize_ephemeral_volume(make_spec("Memory", "4Mi"), pod, MIB)

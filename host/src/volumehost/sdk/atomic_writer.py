@@ -81,7 +81,7 @@ class AtomicWriter:
             return None
         except OSError:
             name = ""
-        if _GENERATION.fullmatch(name) and _is_directory(target, name):
+        if _GENERATION.fullmatch(name):
             return name
         logger.warning("%s in %s is not the writer's own: writing everything anew", DATA_LINK, self._directory)
         return None

@@ -60,7 +60,7 @@ def resolve_tagged(text: str, tag: str) -> str | int | float | bool | None:
 
     :raises ScalarError: the tag is another, or the text does not fit it.
     """
-    if tag in {STR_TAG, "!"}:
+    if tag == STR_TAG:
         return text
     wanted = _TAGS.get(tag)
     if wanted is None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NoReturn
 
@@ -15,6 +16,7 @@ from volumehost.hosts.api_objects import ApiObjects
 from volumehost.hosts.config import HostConfig
 from volumehost.hosts.layout import Layout
 from volumehost.hosts.node_info import local_allocatable, local_labels, local_node_name
+from volumehost.hosts.remembered import Remembered
 
 if TYPE_CHECKING:
     from volumehost.api.client import ApiClient
@@ -45,6 +47,9 @@ logger = logging.getLogger(__name__)
 #: The name under which node events are reported (EVENT-01).
 COMPONENT = "kubelet"
 
+#: How long the Node object and the machine's resources are remembered, in seconds: a mount asks for them every time.
+NODE_SECONDS = 2.0
+
 
 class NodeHost:
     """The host of one node: implements VolumeHost and KubeletVolumeHost.
@@ -63,6 +68,7 @@ class NodeHost:
         mounter: MountInterface | None = None,
         recorder: EventRecorder | None = None,
         config: HostConfig | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.layout = Layout(root_dir)
         self.plugin_manager = plugin_manager
@@ -72,6 +78,8 @@ class NodeHost:
         self._recorder = recorder
         self._config = config or HostConfig.for_root_dir(root_dir)
         self._objects = ApiObjects(self.get_kube_client)
+        self._node = Remembered(self._read_node, NODE_SECONDS, clock)
+        self._allocatable = Remembered(lambda: local_allocatable(root_dir), NODE_SECONDS, clock)
         self._lock = threading.RLock()
         self._informers: InformerFactory | None = None
         self._kubelet_error: Exception | None = None
@@ -215,14 +223,14 @@ class NodeHost:
 
     def get_node_labels(self) -> Mapping[str, str]:
         """Labels of the Node object; those that every node has where there is none (HOST-06, HOST-05)."""
-        node = self._node()
+        node = self._node.get()
         return node.metadata.labels if node is not None else local_labels(self._node_name)
 
     def get_node_allocatable(self) -> Mapping[str, int]:
         """Resource name to amount, from the Node object or else from the machine (HOST-05)."""
-        node = self._node()
+        node = self._node.get()
         if node is None or not node.status.allocatable:
-            return local_allocatable(self.layout.root_dir)
+            return self._allocatable.get()
         from volumehost.sdk.quantity import parse_quantity
 
         return {
@@ -232,7 +240,7 @@ class NodeHost:
 
     def get_attached_volumes_from_node_status(self) -> Mapping[str, str]:
         """Unique volume name to device path (HOST-07)."""
-        node = self._node()
+        node = self._node.get()
         return {volume.name: volume.device_path for volume in node.status.volumes_attached} if node is not None else {}
 
     def set_kubelet_error(self, error: Exception | None) -> None:
@@ -244,7 +252,7 @@ class NodeHost:
         """Why the node is not ready, as a plugin told."""
         return self._kubelet_error
 
-    def _node(self) -> Node | None:
+    def _read_node(self) -> Node | None:
         """The Node object; None when there is none, or when the API does not answer: the node must work without it."""
         try:
             api = self.get_kube_client()

@@ -6,7 +6,7 @@ Operations and reconstruction write it, the reconciler reads it. Records handed 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -215,16 +215,14 @@ class ActualState:
             self._changed(name, pod_uid)
             self._changed(name, "")
 
-    def mark_remount_required(self, pod_uid: str, requires_remount: Callable[[MountedVolume], bool]) -> None:
-        """Ask for a refresh of the pod's mounted volumes whose plugin wants that (ASW-20)."""
-        for mount in self.mounts_of_pod(pod_uid):
-            if mount.state is not MountState.MOUNTED or not requires_remount(mount):
-                continue
-            with self._lock:
-                volume = self._volumes.get(mount.volume)
-                if volume is not None and pod_uid in volume.pods:
-                    volume.pods[pod_uid] = replace(volume.pods[pod_uid], remount_required=True)
-                    self._changed(mount.volume, pod_uid)
+    def mark_remount_required(self, name: str, pod_uid: str) -> None:
+        """Ask for a refresh of the pod's volume if it is mounted (ASW-20)."""
+        with self._lock:
+            volume = self._volumes.get(name)
+            mount = volume.pods.get(pod_uid) if volume is not None else None
+            if volume is not None and mount is not None and mount.state is MountState.MOUNTED:
+                volume.pods[pod_uid] = replace(mount, remount_required=True)
+                self._changed(name, pod_uid)
 
     # --- queries --------------------------------------------------------------------------------------------
 
@@ -245,6 +243,12 @@ class ActualState:
         with self._lock:
             volume = self._volumes.get(name)
             return replace(volume, pods=dict(volume.pods)) if volume is not None else None
+
+    def pods_of_volume(self, name: str) -> list[str]:
+        """UIDs of the pods that have the volume, mounted or uncertain."""
+        with self._lock:
+            volume = self._volumes.get(name)
+            return list(volume.pods) if volume is not None else []
 
     def get_mount(self, name: str, pod_uid: str) -> MountedVolume | None:
         """The pod's volume, mounted or uncertain."""

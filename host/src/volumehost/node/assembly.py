@@ -128,6 +128,7 @@ def _start_locked(settings: Settings, root_dir: str, lock: RootDirLock) -> NodeP
         desired=DesiredState(dirty.mark),
         actual=ActualState(dirty.mark),
         journal=journal,
+        timers=Timers(settings.clock),
         clock=settings.clock,
         wall_clock=settings.wall_clock,
         observer=settings.observer,
@@ -142,7 +143,7 @@ def _wire(
 ) -> NodeParts:
     pending = PendingOperations(settings.clock)
     pool = WorkerPool(settings.clock, size=settings.workers)
-    timers = Timers(settings.clock)
+    timers = services.timers
     waits = PodWaits(settings.clock)
     populator = Populator(services, pending, adopt=settings.adopt)
     for pod_uid in found.ended_pods:

@@ -66,7 +66,7 @@ class AttachOperation:
             raise self._failure(error) from error
         steps.enter("mark-attached")
         services.actual.mark_attached(use.volume, use.plugin.name, use.spec, Attachability.TRUE, device_path)
-        services.journal.note({"v": use.volume, "att": ATTACHED, "dpath": device_path, **NO_FAILURE})
+        services.note({"v": use.volume, "att": ATTACHED, "dpath": device_path, **NO_FAILURE})
         recorder = services.recorder()
         if recorder is not None:
             message = f'AttachVolume.Attach succeeded for volume "{use.inner_name}"'
@@ -76,7 +76,7 @@ class AttachOperation:
         """Warning FailedAttachVolume; a call that may have worked must be undone before the volume is forgotten."""
         use, services = self._use, self._services
         if is_operation_finished_error(failure.error):
-            services.journal.note({"v": use.volume, "gone": True})
+            services.note({"v": use.volume, "gone": True})
             use.plugin.release(plugin_user(use.volume, ""))
         recorder = services.recorder()
         if recorder is not None:
@@ -115,12 +115,12 @@ class DetachOperation:
             raise self._failure("DetachVolume.Detach failed", error) from error
         steps.enter("mark-detached")
         services.actual.mark_detached(volume.name)
-        services.journal.note({"v": volume.name, "gone": True})
+        services.note({"v": volume.name, "gone": True})
         plugin.release(plugin_user(volume.name, ""))
 
     def failed(self, failure: Failure) -> None:
         """No event; status and log tell."""
-        self._services.journal.note({"v": self._volume.name, "att": DETACH_FAILED, **failure.fields()})
+        self._services.note({"v": self._volume.name, "att": DETACH_FAILED, **failure.fields()})
 
     def _plugin(self) -> LoadedPlugin:
         name = self._volume.plugin_name

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from typing import TYPE_CHECKING
 
 from volumehost.errors import ApiError, FailedPreconditionError, SpecError
@@ -19,16 +18,14 @@ PVC_PROTECTION_FINALIZER = "kubernetes.io/pvc-protection"
 
 
 def spec_of(volume: Volume, pod: Pod, used: UsedVolumes, api: ApiClient | None) -> Spec:
-    """The spec of one volume of the pod.
-
-    Inline volumes are copied, so that nobody changes a wish by changing the pod (POP-28).
+    """The spec of one volume of the pod, which must not be changed afterwards (POP-28).
 
     :raises SpecError: the volume's mode does not fit how containers use it.
     :raises FailedPreconditionError: its claim is not ready for use.
     """
     claim_name = _claim_name(volume, pod)
     if claim_name is None:
-        return Spec.from_volume(copy.deepcopy(volume))
+        return Spec.from_volume(volume)
     source = volume.persistent_volume_claim
     persistent_volume = _resolve(claim_name, pod, volume, api)
     spec = Spec.from_persistent_volume(persistent_volume, source is not None and source.read_only)

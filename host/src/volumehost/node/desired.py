@@ -24,7 +24,8 @@ Changed = Callable[[str, str], None]
 class VolumeUse:
     """One volume as one pod wants it; what the operations get (DSW-10).
 
-    ``size_limit`` is the local ephemeral limit in bytes. ``requested_at`` is on the manager's monotonic clock.
+    ``remounts``: the plugin wants its set-up repeated from time to time. ``size_limit`` is the local ephemeral limit in
+    bytes. ``requested_at`` is on the manager's monotonic clock.
     """
 
     volume: str
@@ -34,6 +35,7 @@ class VolumeUse:
     plugin: LoadedPlugin
     attachable: bool
     device_mountable: bool
+    remounts: bool = False
     size_limit: int | None = None
     fs_group: int | None = None
     requested_at: float = 0.0

@@ -42,7 +42,7 @@ def mount_device(services: Services, use: VolumeUse, device_path: str, steps: St
         raise failure("MountVolume.MountDevice failed", error) from error
     steps.enter("mark-device-mounted")
     services.actual.set_device(use.volume, DeviceState.MOUNTED, device_path=device_path, device_mount_path=mount_path)
-    services.journal.note({"v": use.volume, "dev": MOUNTED, "err": ""})
+    services.note({"v": use.volume, "dev": MOUNTED, "err": ""})
 
 
 def _mark_failure(services: Services, use: VolumeUse, device_path: str, mount_path: str, error: Exception) -> None:
@@ -58,4 +58,4 @@ def _mark_failure(services: Services, use: VolumeUse, device_path: str, mount_pa
         services.actual.set_device(use.volume, state, device_path=device_path, device_mount_path=mount_path)
     if state is DeviceState.NOT_MOUNTED:
         use.plugin.release(plugin_user(use.volume, ""))
-    services.journal.note({"v": use.volume, "dev": UNCERTAIN if state.may_be_mounted else FAILED, "err": str(error)})
+    services.note({"v": use.volume, "dev": UNCERTAIN if state.may_be_mounted else FAILED, "err": str(error)})

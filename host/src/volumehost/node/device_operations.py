@@ -55,7 +55,7 @@ class UnmountDeviceOperation:
         self._check_opened()
         steps.enter("mark-unmounted")
         self._mark(DeviceState.NOT_MOUNTED, "")
-        services.journal.note({"v": volume.name, "dev": UNMOUNTED, "dmpath": "", **NO_FAILURE})
+        services.note({"v": volume.name, "dev": UNMOUNTED, "dmpath": "", **NO_FAILURE})
         plugin.release(plugin_user(volume.name, ""))
 
     def failed(self, failure: Failure) -> None:
@@ -63,7 +63,7 @@ class UnmountDeviceOperation:
         volume = self._services.actual.get_volume(self._volume.name)
         state = volume.device_state if volume is not None else DeviceState.UNCERTAIN
         word = MOUNTED if state is DeviceState.MOUNTED else UNCERTAIN
-        self._services.journal.note({"v": self._volume.name, "dev": word, **failure.fields()})
+        self._services.note({"v": self._volume.name, "dev": word, **failure.fields()})
 
     def _plugin(self) -> LoadedPlugin:
         name = self._volume.plugin_name

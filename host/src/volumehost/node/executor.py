@@ -73,9 +73,9 @@ class Executor:
             self._watching = True
             self._timers.call_later(WATCH_SECONDS, self._watch)
 
-    def is_busy(self, volume: str) -> bool:
-        """Whether any operation on the volume runs."""
-        return self._pending.is_pending(OperationKey(volume))
+    def is_busy(self, volume: str, pod_uid: str = "") -> bool:
+        """Whether any operation on the volume runs, or on the volume of this pod."""
+        return self._pending.is_pending(OperationKey(volume, pod_uid))
 
     def _watch(self) -> None:
         """While operations run: note where slow ones are, and give the threads that hang a replacement (BR-52)."""
@@ -85,7 +85,7 @@ class Executor:
             if now - entry.started_at > WATCH_SECONDS:
                 record = {"v": entry.key.volume, "p": entry.key.pod, "op": entry.name, "step": entry.step}
                 if self._services.journal.entry(entry.key.volume, entry.key.pod) is not None:
-                    self._services.journal.note(record)
+                    self._services.note(record)
         self._pool.relieve()
         self._watching = bool(running)
         if running:

@@ -82,6 +82,8 @@ class Journal:
         self._descriptor = -1
         self._size = 0
         self._live: dict[Key, dict[str, Any]] = {}
+        self._keys_of_pod: dict[str, set[Key]] = {}
+        self._lazy: list[bytes] = []
         self._live_size = 0
         self._written = 0
         self._synced = 0
@@ -96,7 +98,8 @@ class Journal:
         """
         contents = read_journal(self._path)
         rebooted = bool(contents.boot_id) and contents.boot_id != self._boot_id
-        self._live = {key: dict(record) for key, record in contents.entries.items()}
+        for record in contents.entries.values():
+            self._merge(record)
         if rebooted:
             for record in self._live.values():
                 _lose(record)
@@ -122,25 +125,40 @@ class Journal:
 
         :raises RootDirectoryError: the filesystem refused, for example because it is full; nothing was appended.
         """
-        data = b"".join(encode(record) for record in records)
+        lines = [encode(record) for record in records]
         with self._lock:
             try:
-                self._append(data)
+                self._append(b"".join((*self._lazy, *lines)))
             except OSError as error:
                 raise root_directory_error(error, self._path, f"writing the journal {self._path}") from error
+            self._lazy.clear()
             for record in records:
-                merge(self._live, record)
+                self._merge(record)
             if self._size > self._compact_above and self._size > COMPACT_FACTOR * self._live_size:
                 self._compact()
             self._written += 1
             return self._written
 
-    def note(self, *records: Fields) -> None:
-        """Append an outcome: best effort, because losing it does no harm."""
-        try:
-            self.write(*records)
-        except RootDirectoryError as error:
-            logger.warning("an outcome could not be recorded: %s", error)
+    def note(self, *records: Fields) -> bool:
+        """Record outcomes: they reach the file with the next intent, or by :meth:`flush`.
+
+        Returns whether a flush should be arranged: nothing was waiting for one before.
+        """
+        lines = [encode(record) for record in records]
+        with self._lock:
+            for record in records:
+                self._merge(record)
+            first = not self._lazy
+            self._lazy += lines
+            return first
+
+    def flush(self) -> None:
+        """Append the outcomes that wait: best effort, because losing them does no harm."""
+        if self._lazy:
+            try:
+                self.write()
+            except RootDirectoryError as error:
+                logger.warning("outcomes could not be recorded yet: %s", error)
 
     def sync(self, ticket: int) -> None:
         """Return when what got this ticket is durable; concurrent callers share one ``fdatasync``.
@@ -166,6 +184,11 @@ class Journal:
             found = self._live.get((volume, pod))
             return dict(found) if found is not None else None
 
+    def keys_of_pod(self, pod: str) -> list[Key]:
+        """All keys that concern the pod."""
+        with self._lock:
+            return sorted(self._keys_of_pod.get(pod, ()))
+
     def entries(self) -> dict[Key, dict[str, Any]]:
         """A copy of all that is recorded."""
         with self._lock:
@@ -173,6 +196,8 @@ class Journal:
 
     def close(self) -> None:
         """Make everything durable and close; nothing happens when it is not open."""
+        if self._descriptor >= 0:
+            self.flush()
         with self._sync_lock, self._lock:
             descriptor, self._descriptor = self._descriptor, -1
             if descriptor >= 0:
@@ -181,6 +206,15 @@ class Journal:
                 os.close(descriptor)
 
     # --- inside the lock --------------------------------------------------------------------------------------
+
+    def _merge(self, record: Fields) -> None:
+        key = merge(self._live, record)
+        if key in self._live:
+            self._keys_of_pod.setdefault(key[1], set()).add(key)
+        elif key[1] in self._keys_of_pod:
+            self._keys_of_pod[key[1]].discard(key)
+            if not self._keys_of_pod[key[1]]:
+                del self._keys_of_pod[key[1]]
 
     def _append(self, data: bytes) -> None:
         view = memoryview(data)

@@ -21,6 +21,7 @@ MOUNTING, MOUNTED, UNMOUNTING = "mounting", "mounted", "unmounting"
 UNCERTAIN, UNMOUNTED, FAILED, LOST = "uncertain", "unmounted", "failed", "lost"
 
 Fields = Mapping[str, Any]
+_to_json = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 #: (volume, pod): ("v", "") is the volume as a whole, ("", "p") the pod as a whole.
 Key = tuple[str, str]
 
@@ -46,18 +47,19 @@ class JournalContents:
         merge(self.entries, record)
 
 
-def merge(entries: dict[Key, dict[str, Any]], record: Fields) -> None:
-    """Merge one record into what is known."""
+def merge(entries: dict[Key, dict[str, Any]], record: Fields) -> Key:
+    """Merge one record into what is known; returns its key."""
     key = (str(record.get("v", "")), str(record.get("p", "")))
     if record.get("gone"):
         entries.pop(key, None)
-        return
-    entries.setdefault(key, {}).update(record)
+    else:
+        entries.setdefault(key, {}).update(record)
+    return key
 
 
 def encode(record: Fields) -> bytes:
     """One line."""
-    text = json.dumps(record, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "surrogatepass")
+    text = _to_json(record).encode("utf-8", "surrogatepass")
     return b"%08x %s\n" % (zlib.crc32(text), text)
 
 

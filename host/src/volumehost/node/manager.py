@@ -5,6 +5,7 @@ The one entry to the node for the command line, the agent and embedding programs
 
 from __future__ import annotations
 
+import copy
 import logging
 import os
 import time
@@ -192,7 +193,7 @@ class VolumeManager:
         Returns at once; :meth:`wait_for_pod` waits.
         """
         self._check_privileges()
-        self._now.mounting.begin(pod)
+        self._now.mounting.begin(copy.deepcopy(pod))  # the caller may change its own (POP-28)
 
     def wait_for_pod(self, pod: Pod, *, timeout: float = POD_TIMEOUT, attempts: int | None = None) -> PodStatus:
         """Wait until every used volume of the pod is mounted.
@@ -226,13 +227,12 @@ class VolumeManager:
             )
         for uid in uids:
             unmounting.end(uid, namespace, name)
-        if pod is not None:
-            delete_pod(self._now.api, pod)
+        known = delete_pod(self._now.api, pod) if pod is not None else None
         self._now.parts.reconciler.run()
         deadline = self._settings.clock() + timeout
         for uid in uids:
             unmounting.wait(uid, label, max(0.0, deadline - self._settings.clock()))
-            unmounting.finish(uid, namespace, name)
+            unmounting.finish(uid, namespace, name, known=known)
 
     def unmount_all(self, *, timeout: float = POD_TIMEOUT) -> list[str]:
         """Unmount every pod that has volumes here; returns ``namespace/name`` of each.

@@ -167,7 +167,7 @@ class MountOperation:
             "MountVolume.MarkVolumeAsMounted failed",
             lambda: services.actual.put_mount(self._record(MountState.MOUNTED, mounter, path, is_mount)),
         )
-        services.journal.note(
+        services.note(
             {"v": use.volume, "p": use.pod_uid, "state": MOUNTED, "path": path, "is_mount": is_mount, **NO_FAILURE}
         )
 
@@ -210,7 +210,7 @@ class MountOperation:
         use, services = self._use, self._services
         mount = services.actual.get_mount(use.volume, use.pod_uid)
         word = FAILED if mount is None else UNCERTAIN if mount.state is MountState.UNCERTAIN else MOUNTED
-        services.journal.note({"v": use.volume, "p": use.pod_uid, "state": word, **failure.fields()})
+        services.note({"v": use.volume, "p": use.pod_uid, "state": word, **failure.fields()})
         if mount is None:
             use.plugin.release(plugin_user(use.volume, use.pod_uid))
         recorder = services.recorder()

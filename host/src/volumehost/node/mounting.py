@@ -10,7 +10,6 @@ from volumehost.node.states import Need
 
 if TYPE_CHECKING:
     from volumehost.api.objects import Pod
-    from volumehost.node.actual import MountedVolume
     from volumehost.node.assembly import NodeParts
     from volumehost.node.populator import PodRecord
     from volumehost.node.status import PodStatus, VolumeStatus
@@ -44,7 +43,9 @@ class PodMounting:
             )
         record = parts.populator.add(pod)
         self._look_after(record, RESOLVE_SECONDS)
-        self._actual.mark_remount_required(uid, self._wants_remount)
+        for use in parts.services.desired.uses_of_pod(uid):
+            if use.remounts:
+                self._actual.mark_remount_required(use.volume, uid)
         self.notice_lost_mounts(uid)
         parts.reconciler.run()
 
@@ -113,15 +114,6 @@ class PodMounting:
         self._look_after(parts.populator.add(record.pod), min(2 * delay, RESOLVE_MAXIMUM_SECONDS))
         parts.reconciler.run()
         parts.waits.notify(uid)
-
-    def _wants_remount(self, mount: MountedVolume) -> bool:
-        if mount.spec is None:
-            return False
-        try:
-            return self._parts.services.plugins.find_plugin_by_name(mount.plugin_name).requires_remount(mount.spec)
-        except Exception as error:  # noqa: BLE001 - a plugin's fault must not keep the pod's other volumes
-            logger.warning("plugin %s did not say whether it wants remounts: %s", mount.plugin_name, error)
-            return False
 
 
 def _has_failed(volume: VolumeStatus, record: PodRecord, attempts: int) -> bool:

@@ -22,11 +22,16 @@ if TYPE_CHECKING:
     from volumehost.node.journal import Journal
     from volumehost.node.journal_format import Fields
     from volumehost.node.pending import OperationKey, PendingOperation
+    from volumehost.node.timers import Timers
 
 logger = logging.getLogger(__name__)
 
 #: Longest wait for a device to appear after attaching, in seconds (CONST-03).
 WAIT_FOR_ATTACH_SECONDS = 600.0
+
+
+#: How long an outcome may wait before it is in the journal's file, for those who read status there, in seconds.
+FLUSH_SECONDS = 0.1
 
 
 class StepObserver(Protocol):
@@ -46,10 +51,16 @@ class Services:
     desired: DesiredState
     actual: ActualState
     journal: Journal
+    timers: Timers
     clock: Callable[[], float]
     wall_clock: Callable[[], float]
     observer: StepObserver | None = None
     attach_timeout: float = WAIT_FOR_ATTACH_SECONDS
+
+    def note(self, *records: Fields) -> None:
+        """Record outcomes in the journal, lazily; they are in the file a moment later."""
+        if self.journal.note(*records):
+            self.timers.call_later(FLUSH_SECONDS, self.journal.flush)
 
     def recorder(self) -> EventRecorder | None:
         """Where events go."""

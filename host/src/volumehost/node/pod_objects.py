@@ -64,24 +64,25 @@ def find_pod(api: ApiClient, name: str, namespace: str) -> Pod | None:
         return None
 
 
-def delete_pod(api: ApiClient, pod: Pod) -> None:
-    """Mark the pod for deletion; success when it is gone already."""
+def delete_pod(api: ApiClient, pod: Pod) -> Pod | None:
+    """Mark the pod for deletion; returns it as it is now, None when it is gone already."""
     if pod.metadata.deletion_timestamp is not None:
-        return
-    from volumehost.api.objects import Pod
-
+        return pod
     try:
-        api.delete(Pod, pod.metadata.name, pod.metadata.namespace, uid=pod.metadata.uid)
+        return api.delete(type(pod), pod.metadata.name, pod.metadata.namespace, uid=pod.metadata.uid)
     except (ObjectNotFoundError, ConflictError):  # gone, or another pod under the same name
-        return
+        return None
 
 
-def release_pod(api: ApiClient, name: str, namespace: str, uid: str) -> None:
-    """Take our finalizer away: nothing of the pod is mounted any more. A deleted pod ends with that."""
+def release_pod(api: ApiClient, name: str, namespace: str, uid: str, *, known: Pod | None = None) -> None:
+    """Take our finalizer away: nothing of the pod is mounted any more. A deleted pod ends with that.
+
+    :param known: the pod as it was a moment ago, which saves reading it.
+    """
     from volumehost.api.objects import Pod
 
     for attempt in range(_ATTEMPTS):
-        pod = find_pod(api, name, namespace)
+        pod = known if known is not None and attempt == 0 else find_pod(api, name, namespace)
         if pod is None or pod.metadata.uid != uid or FINALIZER not in pod.metadata.finalizers:
             return
         rest = [finalizer for finalizer in pod.metadata.finalizers if finalizer != FINALIZER]

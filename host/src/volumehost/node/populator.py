@@ -6,28 +6,20 @@ known yet" never mean "not wanted".
 
 from __future__ import annotations
 
-import logging
 import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from volumehost.errors import OperationNotSupportedError, SpecError, VolumeHostError
-from volumehost.hookspecs import AttachableVolumePlugin, DeviceMountableVolumePlugin
-from volumehost.node.claims import group_of, spec_of
-from volumehost.node.desired import VolumeUse, same_spec
-from volumehost.node.identity import unique_volume_name, unique_volume_name_of_pod
+from volumehost.node.desired import same_spec
 from volumehost.node.pending import OperationKey, PendingOperations
-from volumehost.node.pods import local_ephemeral_size_limit, used_volumes, workload_has_ended
-from volumehost.spec import BLOCK_MODE
+from volumehost.node.pods import used_volumes, workload_has_ended
+from volumehost.node.resolver import Resolver
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from volumehost.api.objects import Pod, Volume
+    from volumehost.api.objects import Pod
     from volumehost.node.operations import Services
-    from volumehost.node.pods import UsedVolumes
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -49,6 +41,7 @@ class Populator:
     def __init__(self, services: Services, pending: PendingOperations, *, adopt: bool = False) -> None:
         """:param adopt: tear down too what only a directory tells of and no pod wants (RECON-51)."""
         self._services = services
+        self._resolver = Resolver(services.plugins, services.host, services.clock)
         self._pending = pending
         self._adopt = adopt
         self._lock = threading.Lock()
@@ -68,15 +61,9 @@ class Populator:
         used = used_volumes(pod)
         record = PodRecord(pod)
         wanted: set[str] = set()
-        for volume in pod.spec.volumes:
-            if volume.name not in used:
-                continue
-            try:
-                use = self._use_of(volume, pod, used)
-            except (Exception, SystemExit) as error:
-                logger.debug("volume %s of pod %s/%s", volume.name, pod.metadata.namespace, pod.metadata.name,
-                             exc_info=error)  # fmt: skip
-                record.errors[volume.name] = _as_exception(error)
+        for name, use in self._resolver.resolve(pod, used).items():
+            if isinstance(use, Exception):
+                record.errors[name] = use
                 continue
             former = self._services.desired.add(use)
             if former is not None and not same_spec(former.spec, use.spec):
@@ -157,46 +144,3 @@ class Populator:
     def is_device_unwanted(self, volume: str) -> bool:
         """Whether it is certain that no pod wants the volume."""
         return self._complete and not self._services.desired.has_volume(volume)
-
-    # --- one volume -----------------------------------------------------------------------------------------------
-
-    def _use_of(self, volume: Volume, pod: Pod, used: UsedVolumes) -> VolumeUse:
-        services = self._services
-        spec = spec_of(volume, pod, used, services.host.get_kube_client())
-        if spec.volume_mode() == BLOCK_MODE:
-            raise OperationNotSupportedError(
-                "this node does not map raw block volumes",
-                action=f"preparing volume {volume.name}",
-                subject=volume.name,
-                hint="use volumeMode Filesystem",
-            )
-        try:
-            plugin = services.plugins.find_plugin_by_spec(spec, guarded=True)
-        except VolumeHostError as error:
-            error.add_note(f'failed to get Plugin from volumeSpec for volume "{spec.name()}"')
-            raise
-        attachable = plugin.supports(AttachableVolumePlugin) and plugin.can_attach(spec)
-        device = plugin.supports(DeviceMountableVolumePlugin) and plugin.can_device_mount(spec)
-        uid = pod.metadata.uid
-        if attachable or device:
-            name = unique_volume_name(plugin.name, plugin.get_volume_name(spec))
-        else:
-            name = unique_volume_name_of_pod(plugin.name, uid, spec.name())
-        context = pod.spec.security_context
-        fs_group = context.fs_group if context is not None else None
-        return VolumeUse(
-            volume=name,
-            pod=pod,
-            spec=spec,
-            outer_names=(volume.name,),
-            plugin=plugin,
-            attachable=attachable,
-            device_mountable=device,
-            size_limit=local_ephemeral_size_limit(volume, pod),
-            fs_group=fs_group if fs_group is not None else group_of(spec),
-            requested_at=services.clock(),
-        )
-
-
-def _as_exception(error: BaseException) -> Exception:
-    return error if isinstance(error, Exception) else SpecError(f"the plugin ended with {error!r}")

@@ -164,7 +164,9 @@ class Reconciler:
         if not pod_uid:
             return
         mount = self._services.actual.get_mount(volume, pod_uid)
-        if mount is not None and self._wishes.is_unwanted(volume, pod_uid):
+        if mount is None or self._executor.is_busy(volume, pod_uid):
+            return
+        if self._wishes.is_unwanted(volume, pod_uid):
             self._start(UnmountOperation(self._services, mount), volume, pod_uid)
 
     def _mount(self, volume: str, pod_uid: str) -> None:
@@ -173,6 +175,8 @@ class Reconciler:
         if use is None or not self._wishes.may_mount(pod_uid):
             return
         need = self._services.actual.check(volume, pod_uid).need
+        if need is Need.NOTHING or self._executor.is_busy(volume):
+            return
         if need is Need.ATTACH:
             need = self._attach(use)
         if need in (Need.MOUNT, Need.REMOUNT):
@@ -191,8 +195,10 @@ class Reconciler:
         """RECON-L-30, -31: a volume without pods is unmounted globally, then detached, then forgotten."""
         if pod_uid:
             return
+        if self._services.actual.pods_of_volume(volume) or not self._wishes.is_device_unwanted(volume):
+            return
         found = self._services.actual.get_volume(volume)
-        if found is None or found.pods or not self._wishes.is_device_unwanted(volume):
+        if found is None:
             return
         if found.device_state.may_be_mounted:
             self._start(UnmountDeviceOperation(self._services, found), volume, "")
@@ -200,7 +206,8 @@ class Reconciler:
             self._start(DetachOperation(self._services, found), volume, "")
         elif found.attachability is Attachability.FALSE and not self._executor.is_busy(volume):
             self._services.actual.mark_detached(volume)
-            self._services.journal.note({"v": volume, "gone": True})
+            if self._services.journal.entry(volume) is not None:
+                self._services.note({"v": volume, "gone": True})
 
     def _start(self, operation: Operation, volume: str, pod_uid: str) -> None:
         """Refusals are normal: the end of what runs, or a timer, brings the key back (RECON-L-24)."""

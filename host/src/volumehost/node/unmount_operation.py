@@ -73,13 +73,13 @@ class UnmountOperation:
             services.actual.mark_unmounted(mount.volume, mount.pod_uid)
         except VolumeHostError as error:  # a retry would do nothing (UNMOUNT-04)
             logger.error("volume %s was torn down but not marked: %s", mount.volume, error)  # noqa: TRY400
-        services.journal.note({"v": mount.volume, "p": mount.pod_uid, "gone": True})
+        services.note({"v": mount.volume, "p": mount.pod_uid, "gone": True})
         plugin.release(plugin_user(mount.volume, mount.pod_uid))
 
     def failed(self, failure: Failure) -> None:
         """No event (UNMOUNT-05); status and log tell."""
         mount = self._mount
-        self._services.journal.note({"v": mount.volume, "p": mount.pod_uid, "state": UNCERTAIN, **failure.fields()})
+        self._services.note({"v": mount.volume, "p": mount.pod_uid, "state": UNCERTAIN, **failure.fields()})
 
     def _failure(self, prefix: str, cause: BaseException) -> OperationFailedError:
         mount = self._mount

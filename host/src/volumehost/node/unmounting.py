@@ -15,6 +15,7 @@ from volumehost.node.pod_objects import FINALIZER, find_pod, release_pod
 if TYPE_CHECKING:
     from volumehost.api.client import ApiClient
     from volumehost.api.objects import Pod
+    from volumehost.node.actual import MountedVolume
     from volumehost.node.assembly import NodeParts
 
 logger = logging.getLogger(__name__)
@@ -28,13 +29,14 @@ class PodUnmounting:
         self._api = api
         self._actual = parts.services.actual
         self._journal = parts.services.journal
+        self._note = parts.services.note
 
     def end(self, uid: str, namespace: str, name: str) -> None:
         """Record that the workload has ended, then act on it.
 
         The record becomes durable together with the first intent to unmount, so that it survives a crash.
         """
-        self._journal.note({"p": uid, "ended": True, "ns": namespace, "pod": name})
+        self._note({"p": uid, "ended": True, "ns": namespace, "pod": name})
         self._parts.populator.end(uid)
         self._parts.reconciler.look_at_pod(uid)
 
@@ -58,7 +60,7 @@ class PodUnmounting:
         """Whether nothing of the pod is mounted or may be."""
         return not self._actual.has_mounts(uid)
 
-    def finish(self, uid: str, namespace: str, name: str) -> None:
+    def finish(self, uid: str, namespace: str, name: str, *, known: Pod | None = None) -> None:
         """Nothing of the pod is mounted: remove its directory, then its object, then the records of it.
 
         :raises StillMountedError: something is mounted below its directory that is none of its volumes.
@@ -66,10 +68,8 @@ class PodUnmounting:
         """
         remove_pod_directory(self._parts.host.layout, uid)
         if name:
-            release_pod(self._api, name, namespace, uid)
-        failures = [{"v": volume, "p": uid, "gone": True} for volume, pod_uid in self._journal.entries()
-                    if volume and pod_uid == uid]  # fmt: skip
-        self._journal.note(*failures, {"p": uid, "gone": True})
+            release_pod(self._api, name, namespace, uid, known=known)
+        self._note(*({"v": volume, "p": uid, "gone": True} for volume, _ in self._journal.keys_of_pod(uid)))
         self._parts.populator.forget(uid)
 
     def finish_what_was_begun(self) -> None:
@@ -85,27 +85,27 @@ class PodUnmounting:
     # --- which pods -------------------------------------------------------------------------------------------------
 
     def uids_of(self, name: str, namespace: str) -> tuple[Pod | None, list[str]]:
-        """The pod in the API if there is one, and the UIDs of all pods of that name (or uid) that are here."""
+        """The pod in the API and its uid; without one, the UIDs of all of that name (or uid) that are mounted here."""
         pod = find_pod(self._api, name, namespace)
-        found = [
+        if pod is not None:
+            return pod, [pod.metadata.uid]
+        return None, [
             uid
             for uid in self._actual.pods()
-            if uid == name
-            or any(
-                (mount.pod_namespace, mount.pod_name) == (namespace, name) for mount in self._actual.mounts_of_pod(uid)
-            )
+            if uid == name or any(_names(mount) == (namespace, name) for mount in self._actual.mounts_of_pod(uid))
         ]
-        if pod is not None and pod.metadata.uid not in found:
-            found.append(pod.metadata.uid)
-        return pod, found
 
     def mounted_pods(self, pods_in_api: list[Pod]) -> dict[str, tuple[str, str]]:
         """UID to (namespace, name) of every pod that has volumes here, or was to have some."""
         found = {}
         for uid in self._actual.pods():
-            named = [mount for mount in self._actual.mounts_of_pod(uid) if mount.pod_name]
-            found[uid] = (named[0].pod_namespace, named[0].pod_name) if named else ("", "")
+            named = [_names(mount) for mount in self._actual.mounts_of_pod(uid) if mount.pod_name]
+            found[uid] = named[0] if named else ("", "")
         for pod in pods_in_api:
             if FINALIZER in pod.metadata.finalizers or pod.metadata.uid in found:
                 found[pod.metadata.uid] = (pod.metadata.namespace, pod.metadata.name)
         return found
+
+
+def _names(mount: MountedVolume) -> tuple[str, str]:
+    return mount.pod_namespace, mount.pod_name

@@ -15,6 +15,10 @@ logger = logging.getLogger(__name__)
 
 Task = Callable[[], None]
 
+#: A burst of quick tasks is worked off by one thread, which is faster than several that contend for the interpreter.
+#: After this many seconds another thread joins in, and after as long again the next.
+JOIN_IN_SECONDS = 0.001
+
 
 class WorkerPool:
     """Runs tasks in daemon threads, at most ``size`` at a time that are not stuck.
@@ -34,6 +38,7 @@ class WorkerPool:
         self._tasks: deque[Task] = deque()
         self._threads = 0
         self._idle = 0
+        self._coming = 0
         self._busy_since: dict[int, float] = {}
         self._stopping = False
 
@@ -46,16 +51,13 @@ class WorkerPool:
             if self._stopping:
                 raise RuntimeError("the worker pool has been stopped")
             self._tasks.append(task)
-            if self._idle >= len(self._tasks):
-                self._condition.notify()
-            else:
-                self._start_thread_if_allowed()
+            self._call_a_thread()
 
     def relieve(self) -> None:
-        """Start threads in the place of stuck ones while tasks wait; called from time to time."""
+        """Look whether threads that hang need a replacement; called from time to time while tasks run."""
         with self._condition:
-            for _ in range(len(self._tasks) - self._idle):
-                self._start_thread_if_allowed()
+            if self._tasks:
+                self._call_a_thread()
 
     def stop(self, timeout: float) -> bool:
         """Take no more tasks, drop the queued ones, and wait for running ones; whether all have ended."""
@@ -76,33 +78,60 @@ class WorkerPool:
         """How many threads there are now."""
         return self._threads
 
-    def _start_thread_if_allowed(self) -> None:
+    # --- inside the condition ---------------------------------------------------------------------------------------
+
+    def _call_a_thread(self) -> None:
+        """Have one thread look at the queue, unless one is on its way."""
+        if self._coming:
+            return
+        if self._idle:
+            self._coming = 1
+            self._condition.notify()
+            return
         now = self._clock()
         stuck = sum(now - since > self._stuck_after for since in self._busy_since.values())
-        if self._threads - stuck < self._size and self._threads < self._limit:
-            self._threads += 1
-            try:
-                threading.Thread(target=self._work, name=f"volumehost-worker-{self._threads}", daemon=True).start()
-            except RuntimeError as error:  # no more threads: those that run will take the task in turn
-                self._threads -= 1
-                logger.warning("cannot start a worker thread, %d run: %s", self._threads, error)
+        if self._threads - stuck >= self._size or self._threads >= self._limit:
+            return  # those that run take the task in turn
+        self._threads += 1
+        self._coming = 1
+        try:
+            threading.Thread(target=self._work, name=f"volumehost-worker-{self._threads}", daemon=True).start()
+        except RuntimeError as error:
+            self._threads -= 1
+            self._coming = 0
+            logger.warning("cannot start a worker thread, %d run: %s", self._threads, error)
+
+    def _next_task(self, me: int) -> Task | None:
+        """Wait for a task; None when the thread is to end."""
+        arriving = me not in self._busy_since
+        self._busy_since.pop(me, None)
+        while not self._stopping:
+            if arriving:
+                self._coming = 0
+                if self._tasks and self._busy_since:
+                    self._condition.wait(JOIN_IN_SECONDS)  # perhaps those at work are done with it by then
+            if self._tasks and not self._stopping:
+                task = self._tasks.popleft()
+                self._busy_since[me] = self._clock()
+                if self._tasks:
+                    self._call_a_thread()
+                return task
+            if not self._tasks:
+                self._idle += 1
+                self._condition.wait_for(lambda: self._coming or self._stopping)
+                self._idle -= 1
+                arriving = True
+        self._threads -= 1
+        self._condition.notify_all()
+        return None
 
     def _work(self) -> None:
         me = threading.get_ident()
         while True:
             with self._condition:
-                self._busy_since.pop(me, None)
-                if self._stopping:
-                    self._threads -= 1
-                    self._condition.notify_all()
-                    return
-                if not self._tasks:
-                    self._idle += 1
-                    self._condition.wait_for(lambda: self._tasks or self._stopping)
-                    self._idle -= 1
-                    continue
-                task = self._tasks.popleft()
-                self._busy_since[me] = self._clock()
+                task = self._next_task(me)
+            if task is None:
+                return
             try:
                 task()
             except Exception:

@@ -1,0 +1,123 @@
+"""From the volumes of a pod to their uses: claims followed, plugins asked, names made; the populator calls it.
+
+What is asked here is third-party code and a possibly remote API: it has a deadline, and what hangs for one volume
+concerns no other.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from volumehost.errors import OperationNotSupportedError, PluginCallError, SpecError, VolumeHostError
+from volumehost.hookspecs import AttachableVolumePlugin, DeviceMountableVolumePlugin
+from volumehost.mount.deadline import DeadlineExceededError, DeadlineRunner
+from volumehost.node.claims import group_of, spec_of
+from volumehost.node.desired import VolumeUse
+from volumehost.node.identity import unique_volume_name, unique_volume_name_of_pod
+from volumehost.node.pods import UsedVolumes, local_ephemeral_size_limit
+from volumehost.spec import BLOCK_MODE
+
+if TYPE_CHECKING:
+    from volumehost.api.objects import Pod, Volume
+    from volumehost.hosts.node_host import NodeHost
+    from volumehost.loader.manager import VolumePluginManager
+
+logger = logging.getLogger(__name__)
+
+#: Seconds for all volumes of a pod together; then each alone gets as much, with its plugins asked under guard.
+RESOLVE_SECONDS = 10.0
+
+
+class Resolver:
+    """Resolves volumes. Safe for threads."""
+
+    def __init__(
+        self,
+        plugins: VolumePluginManager,
+        host: NodeHost,
+        clock: Callable[[], float],
+        *,
+        seconds: float = RESOLVE_SECONDS,
+    ) -> None:
+        self._plugins = plugins
+        self._host = host
+        self._clock = clock
+        self._seconds = seconds
+        self._runner = DeadlineRunner()
+
+    def resolve(self, pod: Pod, used: UsedVolumes) -> dict[str, VolumeUse | Exception]:
+        """For each used volume its use, or why there is none."""
+        volumes = [volume for volume in pod.spec.volumes if volume.name in used]
+        try:
+            return self._runner.run(self._all, pod, volumes, used, timeout=self._seconds, what="resolving volumes")
+        except DeadlineExceededError:
+            logger.warning("resolving the volumes of pod %s hangs, now one by one", pod.metadata.name)
+        found: dict[str, VolumeUse | Exception] = {}
+        for volume in volumes:
+            try:
+                found[volume.name] = self._runner.run(
+                    self._one, volume, pod, used, True, timeout=self._seconds, what=f"resolving {volume.name}"
+                )
+            except DeadlineExceededError as error:
+                found[volume.name] = _did_not_answer(volume, error)
+        return found
+
+    def _all(self, pod: Pod, volumes: list[Volume], used: UsedVolumes) -> dict[str, VolumeUse | Exception]:
+        return {volume.name: self._one(volume, pod, used, False) for volume in volumes}
+
+    def _one(self, volume: Volume, pod: Pod, used: UsedVolumes, guarded: bool) -> VolumeUse | Exception:
+        try:
+            return self._use_of(volume, pod, used, guarded)
+        except Exception as error:
+            logger.debug("volume %s of pod %s", volume.name, pod.metadata.name, exc_info=True)
+            return error
+        except SystemExit as error:
+            return PluginCallError(f"a plugin tried to end the process ({error!r})", action=_action(volume))
+
+    def _use_of(self, volume: Volume, pod: Pod, used: UsedVolumes, guarded: bool) -> VolumeUse:
+        spec = spec_of(volume, pod, used, self._host.get_kube_client())
+        if spec.volume_mode() == BLOCK_MODE:
+            raise OperationNotSupportedError(
+                "this node does not map raw block volumes",
+                action=_action(volume),
+                subject=volume.name,
+                hint="use volumeMode Filesystem",
+            )
+        try:
+            plugin = self._plugins.find_plugin_by_spec(spec, guarded=guarded)
+        except VolumeHostError as error:
+            error.action = error.action or f'failed to get Plugin from volumeSpec for volume "{spec.name()}"'
+            raise
+        attachable = plugin.supports(AttachableVolumePlugin) and plugin.can_attach(spec)
+        device = plugin.supports(DeviceMountableVolumePlugin) and plugin.can_device_mount(spec)
+        if attachable or device:
+            name = unique_volume_name(plugin.name, plugin.get_volume_name(spec))
+        else:
+            name = unique_volume_name_of_pod(plugin.name, pod.metadata.uid, spec.name())
+        context = pod.spec.security_context
+        fs_group = context.fs_group if context is not None else None
+        return VolumeUse(
+            volume=name,
+            pod=pod,
+            spec=spec,
+            outer_names=(volume.name,),
+            plugin=plugin,
+            attachable=attachable,
+            device_mountable=device,
+            remounts=plugin.requires_remount(spec),
+            size_limit=local_ephemeral_size_limit(volume, pod),
+            fs_group=fs_group if fs_group is not None else group_of(spec),
+            requested_at=self._clock(),
+        )
+
+
+def _action(volume: Volume) -> str:
+    return f"preparing volume {volume.name}"
+
+
+def _did_not_answer(volume: Volume, error: DeadlineExceededError) -> Exception:
+    failure = SpecError(f"its plugin or its claim gives {error}", action=_action(volume), subject=volume.name)
+    failure.__cause__ = error
+    return failure

@@ -43,15 +43,32 @@ def apply_pod(api: ApiClient, thing: object) -> Pod:
     except AlreadyExistsError:
         metadata = document["metadata"]
         found = api.get(Pod, metadata.get("name", ""), metadata.get("namespace", ""))
-        if found.metadata.deletion_timestamp is not None:
-            raise FailedPreconditionError(
-                "it is being deleted",
-                action=f"mounting pod {found.metadata.namespace}/{found.metadata.name}",
-                subject=found.metadata.name,
-                hint="unmount it first, then mount it again",
-            ) from None
+        _refuse_deleted(found)
         merged = _with_finalizer(document, found.metadata.finalizers)
         return _as_pod(apply_object(api, Pod, merged).object)
+
+
+def keep_pod(api: ApiClient, name: str, namespace: str) -> Pod:
+    """Put our finalizer on a pod that is in the API already, before its volumes are mounted; returns the pod.
+
+    :raises ObjectNotFoundError: there is none.
+    :raises FailedPreconditionError: it is being deleted.
+    """
+    from volumehost.api.objects import Pod
+
+    for attempt in range(_ATTEMPTS):
+        pod = api.get(Pod, name, namespace)
+        _refuse_deleted(pod)
+        if FINALIZER in pod.metadata.finalizers:
+            return pod
+        wanted = [*pod.metadata.finalizers, FINALIZER]
+        condition = {"finalizers": wanted, "resourceVersion": pod.metadata.resource_version}
+        try:
+            return api.patch(Pod, name, {"metadata": condition}, namespace)
+        except ConflictError:
+            if attempt == _ATTEMPTS - 1:
+                raise
+    raise AssertionError("unreachable: the last attempt returns or raises")
 
 
 def find_pod(api: ApiClient, name: str, namespace: str) -> Pod | None:
@@ -96,6 +113,16 @@ def release_pod(api: ApiClient, name: str, namespace: str, uid: str, *, known: P
                 raise
         else:
             return
+
+
+def _refuse_deleted(pod: Pod) -> None:
+    if pod.metadata.deletion_timestamp is not None:
+        raise FailedPreconditionError(
+            "it is being deleted",
+            action=f"mounting pod {pod.metadata.namespace}/{pod.metadata.name}",
+            subject=pod.metadata.name,
+            hint="unmount it first, then mount it again",
+        ) from None
 
 
 def _as_pod(found: object) -> Pod:

@@ -81,8 +81,8 @@ class PluginTestHost(NodeHost):
         super().__init__(root_dir, node_name="test-node", mounter=mounter)
         self.recorder = RecordingEvents()
         self.recycler = RecordingRecycler(super().get_recycler())
-        self._volume_config = volume_config if volume_config is not None else VolumeConfig()
-        self._allocatable = allocatable
+        self._given_volume_config = volume_config if volume_config is not None else VolumeConfig()
+        self._given_allocatable = allocatable
 
     @property
     def root_dir(self) -> str:
@@ -91,11 +91,11 @@ class PluginTestHost(NodeHost):
 
     def get_volume_config(self, plugin_name: str) -> VolumeConfig:  # noqa: ARG002 - the same for every plugin
         """What the test handed in."""
-        return self._volume_config
+        return self._given_volume_config
 
     def get_node_allocatable(self) -> Mapping[str, int]:
         """What the test handed in, else the machine's."""
-        return self._allocatable if self._allocatable is not None else super().get_node_allocatable()
+        return self._given_allocatable if self._given_allocatable is not None else super().get_node_allocatable()
 
     def get_event_recorder(self) -> EventRecorder:
         """Keeps events in ``recorder.events``."""

@@ -7,6 +7,7 @@ import os
 import sys
 from typing import Any
 
+#: ``f_type`` of tmpfs, and of hugetlbfs.
 TMPFS_MAGIC = 0x01021994
 HUGETLBFS_MAGIC = 0x958458F6
 

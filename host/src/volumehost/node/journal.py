@@ -170,10 +170,14 @@ class Journal:
         with self._sync_lock:
             if self._synced >= ticket:
                 return
-            with self._lock:
-                upto, descriptor = self._written, self._descriptor
             try:
-                os.fdatasync(descriptor)
+                with self._lock:
+                    # A descriptor of our own: a compaction may close the file's own while this one syncs.
+                    upto, descriptor = self._written, os.dup(self._descriptor)
+                try:
+                    os.fdatasync(descriptor)
+                finally:
+                    os.close(descriptor)
             except OSError as error:
                 raise root_directory_error(error, self._path, f"syncing the journal {self._path}") from error
             self._synced = upto

@@ -37,7 +37,8 @@ def describe_implementation(
     for parameter in inspect.signature(function).parameters.values():
         optional = parameter.default is not inspect.Parameter.empty
         if parameter.kind is inspect.Parameter.VAR_KEYWORD or parameter.kind is inspect.Parameter.VAR_POSITIONAL:
-            faults.append(f"{hook} takes *{parameter.name}: name the arguments that it needs")
+            stars = "**" if parameter.kind is inspect.Parameter.VAR_KEYWORD else "*"
+            faults.append(f"{hook} takes {stars}{parameter.name}: name the arguments that it needs")
         elif parameter.kind not in _POSITIONAL:
             if not optional:
                 faults.append(f"{hook} takes {parameter.name!r} by keyword only: hooks are called by position")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from volumehost.errors import PluginContractError
-from volumehost.hookspecs import INTERFACES, OPTIONAL_HOOKS, PROJECT_NAME, VolumePlugin, own_hooks, required_hooks
+from volumehost.hookspecs import HOOK_CLASSES, INTERFACES, PROJECT_NAME, VolumePlugin, own_hooks, required_hooks
 from volumehost.loader.binding import Implementation, describe_implementation
 
 if TYPE_CHECKING:
@@ -91,27 +91,40 @@ def _unmarked(plugin: Any, registry: HookRegistry, found: Mapping[str, Implement
 
 def _interfaces(found: Mapping[str, Implementation], unmarked: list[str]) -> tuple[frozenset[type], list[str]]:
     """The interfaces of which every required hook is there, and a fault for each that is there in part."""
-    interfaces = set()
-    faults = []
-    shared = set(found)
+    interfaces = frozenset(each for each in INTERFACES if required_hooks(each) <= found.keys())
+    missing = sorted(required_hooks(VolumePlugin) - found.keys())
+    faults = [_missing_hooks("it is not a VolumePlugin", missing, unmarked)] if missing else []
     for interface in INTERFACES:
-        own = [hook for hook in own_hooks(interface) if hook not in OPTIONAL_HOOKS]
-        missing = sorted(required_hooks(interface) - found.keys())
-        shared.difference_update(own_hooks(interface))
-        if not missing:
-            interfaces.add(interface)
-        elif interface is VolumePlugin:
-            faults.append(_missing_hooks("it is not a VolumePlugin", missing, unmarked))
-        elif any(hook in found for hook in own):
-            present = ", ".join(hook for hook in own if hook in found)
-            only = [hook for hook in missing if hook not in required_hooks(VolumePlugin)]
-            if only:
-                faults.append(_missing_hooks(f"it is half a {interface.__name__} (it has {present})", only, unmarked))
-    for hook in sorted(shared):
-        owners = [kind.__name__ for kind in INTERFACES if hook in required_hooks(kind)]
-        if owners and not any(hook in required_hooks(kind) for kind in interfaces):
-            faults.append(f"it has {hook} but no other hook of {' or '.join(owners)}")
-    return frozenset(interfaces), faults
+        if interface is VolumePlugin or interface in interfaces:
+            continue
+        present = [hook for hook in own_hooks(interface) if hook in found]
+        missing = sorted(_further_hooks(interface) - found.keys())
+        if present and missing:
+            what = f"it is half of {interface.__name__} (it has {', '.join(present)})"
+            faults.append(_missing_hooks(what, missing, unmarked))
+    return interfaces, faults + _shared_alone(found)
+
+
+def _shared_alone(found: Mapping[str, Implementation]) -> list[str]:
+    """A fault for a hook that several interfaces share, when no other hook of any of them is there (PLUG-32)."""
+    faults = []
+    for hook_class in HOOK_CLASSES:
+        if hook_class in INTERFACES:
+            continue
+        owners = [each for each in INTERFACES if hook_class in each.__mro__]
+        for hook in own_hooks(hook_class):
+            if hook in found and not any(name in found for owner in owners for name in own_hooks(owner)):
+                needed = " or ".join(
+                    f"{', '.join(sorted(_further_hooks(owner) - found.keys()))} for {owner.__name__}"
+                    for owner in owners
+                )
+                faults.append(f"it has {hook}, which means nothing alone: missing {needed}")
+    return faults
+
+
+def _further_hooks(interface: type) -> frozenset[str]:
+    """What the interface requires beyond every plugin's hooks."""
+    return required_hooks(interface) - required_hooks(VolumePlugin)
 
 
 def _missing_hooks(what: str, missing: list[str], unmarked: list[str]) -> str:

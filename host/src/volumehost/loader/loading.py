@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from volumehost.errors import (
     InvalidPluginNameError,
@@ -126,15 +126,11 @@ def instantiate(found: object) -> object:
 
 def build(plugin: object, name: str, origin: Origin, contract: Contract, registry: HookRegistry) -> LoadedPlugin:
     """A loaded plugin with its hooks bound to the object's own functions."""
-    return LoadedPlugin(plugin, name, origin, contract, direct_hooks(contract, registry))
-
-
-def direct_hooks(contract: Contract, registry: HookRegistry) -> dict[str, Callable[..., Any]]:
-    """For each hook the plugin's own function, or an adapter where it takes other arguments."""
-    return {
+    hooks = {
         hook: bind(implementation, registry.arguments[hook])
         for hook, implementation in contract.implementations.items()
     }
+    return LoadedPlugin(plugin, name, origin, contract, hooks)
 
 
 def mending_hint(origin: Origin) -> str:

@@ -22,7 +22,7 @@ from volumehost.loader.contract import check_contract
 from volumehost.loader.events import DynamicPluginProber, NoProber
 from volumehost.loader.guard import Guard
 from volumehost.loader.lifecycle import Lifecycle
-from volumehost.loader.loading import PluginLoader, build, direct_hooks
+from volumehost.loader.loading import PluginLoader, build
 from volumehost.loader.lookup import DerivedLookups
 from volumehost.loader.noop_expandable import NoopExpandablePlugin
 from volumehost.loader.origin import Origin
@@ -120,6 +120,7 @@ class VolumePluginManager(DerivedLookups):
                 error = self._lifecycle.give(plugin)
                 if error is not None:
                     errors.append(error)
+                self._publish()  # the next one's init may look this one up
             self._probe()
         return errors
 
@@ -162,9 +163,12 @@ class VolumePluginManager(DerivedLookups):
                 return wrapper
 
         with self._lock:
-            self._wrappers.append(factory)
-            for plugin in self._roster.plugins.values():
-                self._bind(plugin)
+            wrappers = [*self._wrappers, factory]
+            plugins = list(self._roster.plugins.values())
+            hooks = [wrapped_hooks(plugin, wrappers, self._hook_classes) for plugin in plugins]
+            self._wrappers = wrappers
+            for plugin, wrapped in zip(plugins, hooks, strict=True):
+                plugin.bind_hooks(wrapped)
             self._publish()
 
     def close(self) -> list[VolumeHostError]:
@@ -340,13 +344,7 @@ class VolumePluginManager(DerivedLookups):
     def _prepare_for_use(self, plugin: LoadedPlugin) -> None:
         plugin.on_idle = self._on_idle
         if self._wrappers:
-            self._bind(plugin)
-
-    def _bind(self, plugin: LoadedPlugin) -> None:
-        if self._wrappers:
             plugin.bind_hooks(wrapped_hooks(plugin, self._wrappers, self._hook_classes))
-        else:
-            plugin.bind_hooks(direct_hooks(plugin.contract, self._registry))
 
     def _on_idle(self) -> None:
         """A plugin's last user has gone: what waited for that can happen now, or at the next look-up."""

@@ -46,11 +46,24 @@ def wrapped_hooks(
 
     Each plugin gets a pluggy manager of its own here, with itself and the wrappers in it. One shared manager would
     have to be asked for "all but the others" at every call, and would answer for a newcomer that registers meanwhile.
+
+    :raises PluginContractError: a wrapper cannot be made for the plugin, or takes arguments that the hook has not.
     """
     registry = HookRegistry(hook_classes)
     registry.register(plugin.plugin, name=plugin.name)
     for number, factory in enumerate(factories):
-        registry.register(factory(plugin), name=f"wrapper {number}")
+        try:
+            wrapper = factory(plugin)
+            check_wrapper(wrapper, registry)
+            registry.register(wrapper, name=f"wrapper {number}")
+        except Exception as error:
+            if isinstance(error, PluginContractError):
+                raise
+            raise PluginContractError(
+                f"a hook wrapper of the embedding program cannot be used: {error}",
+                plugin=plugin.name,
+                action=f"wrapping the hooks of {plugin.name}",
+            ) from error
     return {hook: _caller(registry, hook) for hook in plugin.contract.implementations}
 
 

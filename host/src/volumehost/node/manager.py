@@ -285,15 +285,23 @@ class VolumeManager:
         """One pod, as it is in the API."""
         return self._now.parts.status.of_pod(pod)
 
-    def container_mounts(self, pod: Pod) -> list[ContainerMounts]:
+    def container_mounts(self, pod: Pod | PodStatus) -> list[ContainerMounts]:
         """For each container of a mounted pod, what to mount where.
 
-        :raises FailedPreconditionError: a volume that it needs is not mounted (any more).
+        :param pod: what :meth:`mount_pod` returned, or the pod as the API has it.
+        :raises FailedPreconditionError: the pod, or a volume that it needs, is not mounted (any more).
         """
         from volumehost.node.containers import container_mounts
 
-        self._now.mounting.notice_lost_mounts(pod.metadata.uid)
-        return container_mounts(self._now.parts.services, pod)
+        from volumehost.node.status import PodStatus
+
+        uid, name = (pod.uid, pod.name) if isinstance(pod, PodStatus) else (pod.metadata.uid, pod.metadata.name)
+        record = self._now.parts.populator.record(uid)
+        if record is None:
+            action = f"preparing the mounts of pod {name}"
+            raise FailedPreconditionError("it is not mounted", action=action, subject=name, hint="mount the pod first")
+        self._now.mounting.notice_lost_mounts(uid)
+        return container_mounts(self._now.parts.services, record.pod)
 
     def orphans(self) -> list[OrphanedPod]:
         """Pod directories of no known pod, and what keeps each (ORPHAN-01)."""

@@ -12,6 +12,8 @@ from functools import wraps
 import click
 from click.shell_completion import CompletionItem
 
+from volumehost.cli.options import Settings
+
 Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 
@@ -34,3 +36,52 @@ def plugin_names(ctx: click.Context) -> Iterable[tuple[str, str]]:  # noqa: ARG0
     from volumehost.cli.plugin_report import inspect_plugins, origin_of
 
     return [(status.name, origin_of(status)) for status in inspect_plugins().plugins()]
+
+
+@completer
+def kinds(ctx: click.Context) -> Iterable[tuple[str, str]]:  # noqa: ARG001 - a completer's signature
+    """Names of kinds."""
+    from volumehost.api.kinds import KINDS
+
+    return [(kind.plural, kind.kind) for kind in KINDS if kind.stored]
+
+
+@completer
+def object_names(ctx: click.Context) -> Iterable[tuple[str, str]]:
+    """Names of the objects of the kind that stands before."""
+    from volumehost.cli.objects import open_for_reading
+
+    settings = ctx.ensure_object(Settings)
+    found = []
+    with open_for_reading(settings) as store:
+        for kind, _ in ctx.params.get("kinds") or ():
+            objects = store.list(kind.struct, settings.namespace if kind.namespaced else None).items
+            found += [(obj.metadata.name, kind.kind) for obj in objects]
+    return found
+
+
+@completer
+def pod_names(ctx: click.Context) -> Iterable[tuple[str, str]]:
+    """Names of pods."""
+    from volumehost.api.objects import Pod
+    from volumehost.cli.objects import open_for_reading
+
+    settings = ctx.ensure_object(Settings)
+    with open_for_reading(settings) as store:
+        return [(pod.metadata.name, pod.status.phase) for pod in store.list(Pod, settings.namespace).items]
+
+
+@completer
+def namespaces(ctx: click.Context) -> Iterable[tuple[str, str]]:
+    """Namespaces that hold something."""
+    from volumehost.api.kinds import KINDS
+    from volumehost.cli.objects import open_for_reading
+
+    with open_for_reading(ctx.ensure_object(Settings)) as store:
+        found = {
+            obj.metadata.namespace
+            for kind in KINDS
+            if kind.namespaced and kind.stored
+            for obj in store.list(kind.struct).items
+        }
+    return [(namespace, "") for namespace in sorted({*found, "default"})]

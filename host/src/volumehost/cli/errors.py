@@ -67,7 +67,12 @@ def report(error: BaseException, verbosity: int = 0) -> int:
 
 
 def error_lines(error: BaseException) -> Iterator[str]:
-    """The lines that tell one error, or each error of a group."""
+    """The lines that tell one error, or each error of a group, with the notes that were added to it."""
+    yield from _lines(error)
+    yield from (printable(note) for note in getattr(error, "__notes__", ()))
+
+
+def _lines(error: BaseException) -> Iterator[str]:
     if isinstance(error, BaseExceptionGroup):
         for each in error.exceptions:
             yield from error_lines(each)

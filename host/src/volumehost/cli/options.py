@@ -6,6 +6,7 @@ The nearer one wins; ``-v`` adds up.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -36,6 +37,11 @@ class Settings:
         self.namespace = "default"
         self.namespace_given = False
         self.verbosity = 0
+
+    @property
+    def root(self) -> str:
+        """The root directory as an absolute path."""
+        return os.path.abspath(self.root_dir)
 
 
 def _store(ctx: click.Context, param: click.Parameter, value: Any) -> None:

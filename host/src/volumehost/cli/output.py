@@ -10,9 +10,9 @@ import click
 def echo_data(value: Any, output: str) -> None:
     """Print plain data (mappings, lists, strings, numbers) as ``json`` or ``yaml``, keys in the order given."""
     if output == "yaml":
-        import yaml
+        from volumehost.api.yaml_writer import dump_yaml
 
-        click.echo(yaml.safe_dump(value, sort_keys=False, allow_unicode=True, default_flow_style=False), nl=False)
+        click.echo(dump_yaml(value), nl=False)
         return
     import json
 

@@ -1,0 +1,70 @@
+"""What the commands that mount and unmount share: a volume manager of their own, for as long as they need it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import click
+
+from volumehost.cli.durations import DurationType
+from volumehost.errors import FailedPreconditionError
+
+if TYPE_CHECKING:
+    from volumehost.cli.options import Settings
+    from volumehost.node.manager import VolumeManager
+
+#: As long as the kubelet waits for a pod's volumes.
+DEFAULT_TIMEOUT = "2m3s"
+
+
+def timeout_option(words: str) -> Callable[[Callable[..., object]], Callable[..., object]]:
+    """``--timeout``, in seconds for the command."""
+    return click.option(
+        "--timeout", type=DurationType(), default=DEFAULT_TIMEOUT, show_default=True, metavar="DURATION", help=words
+    )
+
+
+def root_dir_exists(settings: Settings) -> bool:
+    """Whether there is a root directory: where there is none, nothing can be mounted."""
+    from volumehost.hosts.root_dir import resolve_root_dir
+
+    return os.path.isdir(resolve_root_dir(settings.root))
+
+
+@contextmanager
+def volume_manager(
+    settings: Settings, timeout: float, *, unless: Callable[[], bool] = lambda: False
+) -> Iterator[VolumeManager | None]:
+    """A manager at work on the root directory, as soon as no other process has it; None when ``unless`` came true.
+
+    Checks first that this process can mount at all, before anything is made.
+
+    :raises MissingPrivilegeError: it cannot.
+    :raises WaitTimeoutError: another process kept the root directory for ``timeout`` seconds.
+    """
+    from volumehost.mount.privileges import check_mount_privileges
+    from volumehost.node.manager import VolumeManager
+    from volumehost.node.turn import manager_in_turn
+
+    check_mount_privileges()
+
+    def make() -> VolumeManager:
+        return VolumeManager(settings.root, node_name=settings.node_name)
+
+    with manager_in_turn(make, timeout, on_wait=_tell, unless=unless) as manager:
+        yield manager
+
+
+def at_work(manager: VolumeManager | None) -> VolumeManager:
+    """The manager, where there is no reason not to have one."""
+    if manager is None:
+        raise FailedPreconditionError("there is no volume manager", action="working on the root directory")
+    return manager
+
+
+def _tell(pid: int | None) -> None:
+    who = f"process {pid}" if pid else "another process"
+    click.echo(f"waiting: {who} works on the root directory", err=True)

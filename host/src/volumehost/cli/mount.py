@@ -1,0 +1,142 @@
+"""``volumehost mount``."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from volumehost.cli.command import Command
+from volumehost.cli.complete import pod_names
+from volumehost.cli.managing import at_work, timeout_option, volume_manager
+from volumehost.cli.objects import read_manifests, reference
+from volumehost.cli.options import Settings, shared_options
+from volumehost.cli.pod_report import pod_data, pod_label, volume_table
+from volumehost.cli.progress import progress
+from volumehost.errors import VolumeHostError
+
+if TYPE_CHECKING:
+    from volumehost.api.manifests import Manifest
+    from volumehost.api.objects import Pod
+    from volumehost.node.manager import VolumeManager
+    from volumehost.node.status import PodStatus
+
+#: How often a volume is tried before the command gives up on it: what fails once may be busy, what fails thrice is not.
+ATTEMPTS = 3
+
+
+@click.command(
+    cls=Command,
+    examples=(
+        ("Mount what a manifest asks for", "volumehost mount -f pod.yaml"),
+        ("From standard input, with a limit", "cat pod.yaml | volumehost mount -f - --timeout 30s"),
+        ("A pod that was applied, or mounted before", "volumehost mount web"),
+        ("For a program", "volumehost mount -f pod.yaml -o json"),
+    ),
+)
+@click.argument("pod", metavar="[POD]", required=False, shell_complete=pod_names)
+@click.option(
+    "-f",
+    "--filename",
+    "filenames",
+    multiple=True,
+    metavar="FILE",
+    type=click.Path(allow_dash=True),
+    help="Manifest to apply first: a file, a directory, or -; may be given more than once.",
+)
+@click.option("--wait/--no-wait", default=True, help="Wait until every volume is mounted.  [default: wait]")
+@timeout_option("How long to wait.")
+@shared_options("root-dir", "node-name", "output", "namespace")
+@click.pass_obj
+def mount(settings: Settings, pod: str | None, filenames: tuple[str, ...], *, wait: bool, timeout: float) -> None:
+    """Mount every volume of a pod and print where.
+
+    Applies the manifests and mounts the volumes of their pods, or of POD alone. A pod that is mounted already is left
+    as it is, so the command can be repeated. When a volume fails the others are mounted all the same, and the exit
+    code is 1. Mounts stay when the command ends; "volumehost unmount" takes them away.
+    """
+    if pod is None and not filenames:
+        raise click.UsageError("name a POD, or give manifests with -f")
+    name = pod.removeprefix("pod/") if pod is not None else None
+    manifests = _read(settings, filenames, name)
+    deadline = time.monotonic() + timeout
+    with volume_manager(settings, timeout) as entered:
+        manager = at_work(entered)
+        pods = _store(manager, manifests, name, settings.namespace)
+        for each in pods:
+            manager.sync_pod(each)
+        errors = _wait(manager, pods, deadline, settings.verbosity) if wait else []
+        _print(settings, [manager.pod_status(each) for each in pods])
+    if errors:
+        raise errors[0] if len(errors) == 1 else ExceptionGroup("pods could not be mounted", errors)
+
+
+def _read(settings: Settings, filenames: Sequence[str], name: str | None) -> list[Manifest]:
+    try:
+        manifests = read_manifests(filenames, settings)
+    except Exception as error:
+        error.add_note("nothing was applied or mounted")
+        raise
+    if name is None and not any(manifest.kind.kind == "Pod" for manifest in manifests):
+        raise click.UsageError("the manifests hold no pod; 'volumehost apply' takes other objects")
+    return manifests
+
+
+def _store(manager: VolumeManager, manifests: Sequence[Manifest], name: str | None, namespace: str) -> list[Pod]:
+    """Put into the API what the manifests hold, pods last; the pods whose volumes are to be mounted."""
+    from volumehost.api.apply import apply_object
+    from volumehost.node.pod_objects import apply_pod, keep_pod
+
+    pods = [manifest for manifest in manifests if manifest.kind.kind == "Pod"]
+    for manifest in manifests:
+        if manifest.kind.kind != "Pod":
+            outcome = apply_object(manager.api, manifest.kind.struct, manifest.document).outcome
+            click.echo(f"{reference(manifest.kind, manifest.obj.metadata.name)} {outcome}", err=True)
+    if name is None:
+        return [apply_pod(manager.api, manifest.document) for manifest in pods]
+    for manifest in pods:
+        if (manifest.obj.metadata.name, manifest.obj.metadata.namespace) == (name, namespace):
+            return [apply_pod(manager.api, manifest.document)]
+    return [keep_pod(manager.api, name, namespace)]
+
+
+def _wait(manager: VolumeManager, pods: Sequence[Pod], deadline: float, verbosity: int) -> list[VolumeHostError]:
+    """Wait for each pod; the errors of those whose volumes are not all mounted."""
+    errors: list[VolumeHostError] = []
+
+    def lines() -> list[str]:
+        statuses = [manager.pod_status(pod) for pod in pods]
+        waiting = [
+            f"  {pod_label(status)} {volume.volume}: {volume.state} {volume.step or volume.error}".rstrip()
+            for status in statuses
+            for volume in status.volumes
+            if not volume.ready and volume.state != "unused"
+        ]
+        return [f"mounting {', '.join(map(pod_label, statuses))}", *waiting]
+
+    with progress(lines, verbosity=verbosity):
+        for pod in pods:
+            try:
+                manager.wait_for_pod(pod, timeout=max(0.0, deadline - time.monotonic()), attempts=ATTEMPTS)
+            except VolumeHostError as error:
+                name = pod.metadata.name
+                error.hint = error.hint or (
+                    f"the other volumes are mounted; 'volumehost mount {name}' tries again, "
+                    f"'volumehost unmount {name}' takes all away"
+                )
+                errors.append(error)
+    return errors
+
+
+def _print(settings: Settings, statuses: Sequence[PodStatus]) -> None:
+    if settings.output == "table":
+        click.echo(volume_table(statuses, with_pod=len(statuses) > 1), nl=False)
+    elif settings.output == "name":
+        for status in statuses:
+            click.echo(f"pod/{status.name}")
+    else:
+        from volumehost.cli.output import echo_data
+
+        echo_data({"pods": [pod_data(status) for status in statuses]}, settings.output)

@@ -1,0 +1,57 @@
+"""Waits for a turn on a root directory: one manager works on it at a time, and one-shot commands are soon done."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
+
+from volumehost.errors import RootDirectoryLockedError, WaitTimeoutError
+
+if TYPE_CHECKING:
+    from volumehost.node.manager import VolumeManager
+
+#: Seconds between two looks at the lock of another process, which announces nothing.
+_PAUSE = 0.05
+
+
+@contextmanager
+def manager_in_turn(
+    make: Callable[[], VolumeManager],
+    timeout: float,
+    *,
+    on_wait: Callable[[int | None], None] = lambda pid: None,  # noqa: ARG005 - whoever waits silently
+    unless: Callable[[], bool] = lambda: False,
+) -> Iterator[VolumeManager | None]:
+    """Enter a manager as soon as no other works on its root directory.
+
+    :param make: makes the manager, anew for each try.
+    :param timeout: seconds to wait for the turn.
+    :param on_wait: told once that it has to wait, and for which process.
+    :param unless: asked while waiting; when it is true there is nothing left to do, and the manager is None.
+    :raises WaitTimeoutError: another manager had the root directory all the time.
+    """
+    deadline = time.monotonic() + timeout
+    pause, told = threading.Event(), False
+    with ExitStack() as stack:
+        manager: VolumeManager | None = None
+        while manager is None:
+            try:
+                manager = stack.enter_context(make())
+            except RootDirectoryLockedError as error:
+                if unless():
+                    break
+                if time.monotonic() >= deadline:
+                    raise WaitTimeoutError(
+                        f"{error.reason}, and did all of {timeout:g} s",
+                        action="waiting for the root directory",
+                        subject=error.subject,
+                        hint="try again when it has ended, or give a longer --timeout",
+                    ) from error
+                if not told:
+                    on_wait(error.pid)
+                    told = True
+                pause.wait(min(_PAUSE, max(0.0, deadline - time.monotonic())))
+        yield manager

@@ -69,6 +69,13 @@ def test_standard_error_counts_and_so_does_its_absence(tmp_path, user_environmen
     assert "(exit code 2)" in report
 
 
+def test_the_exit_code_of_a_command_is_there_for_the_next(tmp_path, user_environment):
+    with Shell(tmp_path, user_environment) as shell:
+        assert shell.run("(exit 3)") == ("", 3)
+        assert shell.run("echo $?") == ("3\n", 0)
+        assert shell.run("echo $?") == ("0\n", 0)
+
+
 def test_a_command_that_hangs_has_a_deadline(tmp_path, user_environment):
     with pytest.raises(TimeoutError, match="begun"), Shell(tmp_path, user_environment) as shell:
         shell.run("echo begun; exec 3<>/dev/null; read -u 0 x; tail -f /dev/null", timeout=0.5)

@@ -102,6 +102,7 @@ class Shell:
             raise RuntimeError("no pipes")
         self._stdin, self._stdout = self._process.stdin, self._process.stdout
         self._count = 0
+        self._code = 0
 
     def __enter__(self) -> Self:
         return self
@@ -122,7 +123,7 @@ class Shell:
         """
         self._count += 1
         mark = f"=== end of command {self._count}: "
-        script = f"{{ {command}\n}} </dev/null\nprintf '\\n%s%s\\n' '{mark}' $?\n"
+        script = f"(exit {self._code})\n{{ {command}\n}} </dev/null\nprintf '\\n%s%s\\n' '{mark}' $?\n"
         self._stdin.write(script.encode())
         self._stdin.flush()
         output, deadline = b"", time.monotonic() + timeout
@@ -131,7 +132,8 @@ class Shell:
             while True:
                 ended = re.search(rb"\n" + re.escape(mark.encode()) + rb"(\d+)\n", output)
                 if ended:
-                    return output[: ended.start()].decode(errors="replace"), int(ended[1])
+                    self._code = int(ended[1])
+                    return output[: ended.start()].decode(errors="replace"), self._code
                 if not selector.select(max(0.0, deadline - time.monotonic())):
                     raise TimeoutError(f"{command!r} did not end in {timeout} s: {output.decode(errors='replace')}")
                 piece = os.read(self._stdout.fileno(), 65536)

@@ -59,7 +59,7 @@ def test_a_file_that_the_environment_names_must_be_there(tmp_path):
     ],
 )
 def test_what_makes_no_sense_is_an_error_that_names_the_file_and_the_key(tmp_path, text, expected):
-    with pytest.raises(ManifestError, match="config.toml") as caught:
+    with pytest.raises(ManifestError, match=r"config\.toml") as caught:
         _config(tmp_path, text).volume_config(NAME)
     assert expected in str(caught.value)
 

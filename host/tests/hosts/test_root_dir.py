@@ -1,5 +1,6 @@
 """Preparing the root directory (LAYOUT-06, BR-69), and every reason why it cannot be used."""
 
+import contextlib
 import os
 import stat
 
@@ -99,6 +100,15 @@ def test_a_loop_of_links_and_a_too_long_path_are_refused(tmp_path):
         prepare_root_dir(str(tmp_path / ("x" * 300)))
 
 
+def _fill(path):
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT)
+    written = 1
+    with contextlib.suppress(OSError):  # until it is full
+        while written:
+            written = os.write(descriptor, b"x" * 4096)
+    os.close(descriptor)
+
+
 @pytest.fixture
 def small_filesystem(tmp_path):
     """A tmpfs of 64 KiB; unmounted at the end."""
@@ -122,9 +132,7 @@ def test_a_read_only_filesystem_is_refused_with_the_reason(small_filesystem):
 @pytest.mark.root
 def test_a_full_filesystem_is_refused_before_anything_is_begun(small_filesystem):
     prepare_root_dir(str(small_filesystem / "root"))
-    with open(small_filesystem / "filler", "wb", buffering=0) as filler, pytest.raises(OSError, match="No space"):
-        while True:
-            filler.write(b"x" * 4096)
+    _fill(str(small_filesystem / "filler"))
     with pytest.raises(RootDirectoryError, match="full") as caught:
         prepare_root_dir(str(small_filesystem / "root"))
     assert "free some space" in str(caught.value)

@@ -292,7 +292,6 @@ class VolumeManager:
         :raises FailedPreconditionError: the pod, or a volume that it needs, is not mounted (any more).
         """
         from volumehost.node.containers import container_mounts
-
         from volumehost.node.status import PodStatus
 
         uid, name = (pod.uid, pod.name) if isinstance(pod, PodStatus) else (pod.metadata.uid, pod.metadata.name)

@@ -71,8 +71,7 @@ def attach(
     """
     action = f"attach {backing_file} to a loop device"
     flags = _FLAG_READ_ONLY * read_only | _FLAG_DIRECT_IO * direct_io | _FLAG_AUTOCLEAR * autoclear
-    name = os.fsencode(backing_file)[: _NAME_BYTES - 1]
-    info = _INFO.pack(0, 0, 0, offset, size_limit, 0, 0, 0, flags, name, b"", b"", 0, 0)
+    info = pack_info(backing_file, flags, offset, size_limit)
     try:
         file_fd = os.open(backing_file, (os.O_RDONLY if read_only else os.O_RDWR) | os.O_CLOEXEC)
         try:
@@ -83,6 +82,12 @@ def attach(
         raise MountError(
             error.strerror or str(error), action=action, subject=backing_file, hint=_hint(error), errno=error.errno
         ) from error
+
+
+def pack_info(name: str, flags: int, offset: int, size_limit: int) -> bytes:
+    """The kernel's description of a loop device."""
+    shown = os.fsencode(name)[: _NAME_BYTES - 1]
+    return _INFO.pack(0, 0, 0, offset, size_limit, 0, 0, 0, flags, shown, b"", b"", 0, 0)
 
 
 def _attach_to_free(file_fd: int, info: bytes, block_size: int, read_only: bool) -> str:
@@ -115,10 +120,10 @@ def _configure(device_fd: int, file_fd: int, info: bytes, block_size: int) -> No
     except OSError as error:
         if error.errno not in {errno.ENOTTY, errno.ENOSYS} and not (error.errno == errno.EINVAL and _is_old_kernel()):
             raise
-        _configure_in_two_steps(device_fd, file_fd, info)
+        configure_in_two_steps(device_fd, file_fd, info)
 
 
-def _configure_in_two_steps(device_fd: int, file_fd: int, info: bytes) -> None:
+def configure_in_two_steps(device_fd: int, file_fd: int, info: bytes) -> None:
     """For kernels before 5.8; undone when the second step fails."""
     fcntl.ioctl(device_fd, _LOOP_SET_FD, file_fd)
     try:

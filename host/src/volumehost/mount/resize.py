@@ -13,6 +13,7 @@ from volumehost.mount.format import FORMAT_SECONDS, PROBE_SECONDS, device_size, 
 from volumehost.mount.programs import Programs
 
 _BLKROGET: Final = 0x125E
+_EXT_HINT: Final = "growing a mounted ext filesystem needs the capability CAP_SYS_RESOURCE"
 _RESIZABLE: Final = ("ext3", "ext4", "xfs", "btrfs")
 
 
@@ -36,7 +37,10 @@ def resize(device: str, mount_path: str, programs: Programs | None = None) -> bo
     result = programs.run(command, timeout=FORMAT_SECONDS)
     if result.returncode != 0:
         raise MountError(
-            f"{command[0]}: {result.describe()}: {result.output}", action=f"resize {found} on {device}", subject=device
+            f"{command[0]}: {result.describe()}: {result.output}",
+            action=f"resize {found} on {device}",
+            subject=device,
+            hint=_EXT_HINT if "Permission denied to resize" in result.output else "",
         )
     return True
 

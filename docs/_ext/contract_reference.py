@@ -112,10 +112,13 @@ def is_protocol(documented: type) -> bool:
 
 
 def constructor_text(documented: type) -> str:
-    """The constructor's arguments, "" where it takes those of its base."""
-    if "__init__" not in vars(documented):
-        return ""
-    return signature_text(vars(documented)["__init__"], bound=True).removesuffix(" -> None")
+    """The constructor's arguments, "" where it takes those of its base, which then says so itself."""
+    for holder in documented.__mro__:
+        if "__init__" in vars(holder) and holder is not object:
+            return signature_text(vars(holder)["__init__"], bound=True).removesuffix(" -> None")
+        if not (holder is documented and documented.__bases__[0].__name__.startswith("_")):
+            break
+    return ""
 
 
 def bases_line(documented: type) -> Iterator[str]:
@@ -200,11 +203,18 @@ def reference_lines(module: ModuleType, names: Iterable[str]) -> Iterator[str]:
 
 def tree_lines(error: type[BaseException], before: str = "") -> Iterator[str]:
     """The subclasses of an error, drawn."""
-    children = sorted((c for c in error.__subclasses__() if c.__module__ == errors.__name__), key=source_line)
+    children = sorted(public_subclasses(error), key=source_line)
     for child in children:
         last = child is children[-1]
         yield f"{before}{'`-- ' if last else '|-- '}{child.__name__}"
         yield from tree_lines(child, before + ("    " if last else "|   "))
+
+
+def public_subclasses(error: type[BaseException]) -> Iterator[type[BaseException]]:
+    """Its children in the tree; those of a nameless class between them stand in for it."""
+    for child in error.__subclasses__():
+        if child.__module__ == errors.__name__:
+            yield from public_subclasses(child) if child.__name__.startswith("_") else [child]
 
 
 def source_line(documented: type) -> int:

@@ -9,7 +9,7 @@ import pytest
 
 FORBIDDEN = {
     "an address of a package index": re.compile(r"--(extra-)?index-url|PIP_INDEX_URL|index-url\s*="),
-    "a home directory": re.compile(r"(?<![\w}/.~-])/(root|home/\w+)/\w"),
+    "a home directory": re.compile(r"(?<![\w}/.~-])/(root/\.\w|home/\w+/\w|work/\w)"),
     "an editable path of one machine": re.compile(r"file:///\w+"),
 }
 

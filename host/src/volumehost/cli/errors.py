@@ -100,7 +100,7 @@ def _own_lines(error: errors.VolumeHostError) -> Iterator[str]:
         yield from (f"  {printable(field)}: {printable(message)}" for field, message in error.problems)
     else:
         yield f"error: {action}{printable(error.reason)}"
-    if isinstance(error, errors.WaitTimeoutError):
+    if isinstance(error, (errors.WaitTimeoutError, errors.VolumesFailedError)):
         yield from (f"  {printable(detail)}" for detail in error.details)
     if error.hint:
         yield f"hint: {printable(error.hint)}"

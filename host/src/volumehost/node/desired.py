@@ -76,8 +76,8 @@ class DesiredState:
             former = volume.uses.get(use.pod_uid)
             if former is not None:
                 names = (*former.outer_names, *(name for name in use.outer_names if name not in former.outer_names))
-                keep = not use.plugin.requires_remount(use.spec)
-                use = replace(use, outer_names=names, requested_at=former.requested_at if keep else use.requested_at)
+                requested_at = use.requested_at if use.remounts else former.requested_at
+                use = replace(use, outer_names=names, requested_at=requested_at)
             volume.uses[use.pod_uid] = use
             self._by_pod.setdefault(use.pod_uid, {})[use.volume] = None
             if former is None or not same_spec(former.spec, use.spec):

@@ -1,0 +1,40 @@
+"""Exponential backoff (BACKOFF-01, -02)."""
+
+import pytest
+
+from volumehost.node.backoff import Backoff
+
+
+def test_backoff01_the_sequence():
+    backoff = Backoff()
+    delays = []
+    for _ in range(11):
+        backoff.failed(ValueError(), 0.0)
+        delays.append(backoff.delay)
+    assert delays == [0.5, 1, 2, 4, 8, 16, 32, 64, 122, 122, 122]
+    assert backoff.attempts == 11
+
+
+@pytest.mark.parametrize(("elapsed", "blocked"), [(0.0, True), (0.499, True), (0.5, True), (0.501, False)])
+def test_backoff02_equal_is_not_safe(elapsed, blocked):
+    backoff = Backoff()
+    backoff.failed(ValueError(), 10.0)
+    assert backoff.blocks(10.0 + elapsed) is blocked
+
+
+def test_retry_in_counts_down_to_nothing():
+    backoff = Backoff()
+    assert backoff.retry_in(5.0) == 0
+    assert not backoff.blocks(5.0)
+    backoff.failed(ValueError("x"), 10.0)
+    assert backoff.retry_in(10.2) == pytest.approx(0.3)
+    assert backoff.retry_in(99.0) == 0
+
+
+def test_reset_starts_afresh():
+    backoff = Backoff()
+    backoff.failed(ValueError(), 0.0)
+    backoff.failed(ValueError(), 1.0)
+    backoff.reset()
+    assert (backoff.delay, backoff.attempts, backoff.error) == (0, 0, None)
+    assert backoff.next_delay() == 0.5

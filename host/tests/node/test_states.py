@@ -1,0 +1,303 @@
+"""Desired and actual state of world (DSW, ASW rules)."""
+
+import dataclasses
+
+import pytest
+
+from volumehost.api.objects import ObjectMeta, PersistentVolume
+from volumehost.errors import VolumeHostError
+from volumehost.node.actual import ActualState, AttachedVolume, MountedVolume
+from volumehost.node.desired import DesiredState, VolumeUse, same_spec
+from volumehost.node.states import Attachability, DeviceState, MountState, Need
+from volumehost.spec import Spec
+
+EMPTY = {"name": "v", "emptyDir": {}}
+
+
+class Changes(list):
+    def __call__(self, volume, pod_uid):
+        self.append((volume, pod_uid))
+
+    def taken(self):
+        found = list(self)
+        self.clear()
+        return found
+
+
+@pytest.fixture
+def changes():
+    return Changes()
+
+
+@pytest.fixture
+def desired(changes):
+    return DesiredState(changes)
+
+
+@pytest.fixture
+def actual(changes):
+    return ActualState(changes)
+
+
+@pytest.fixture
+def use(make_pod):
+    def make(volume="p/vol", uid="u1", outer="v", **fields):
+        pod = make_pod({**EMPTY, "name": outer}, uid=uid)
+        spec = fields.pop("spec", None) or Spec.from_volume(pod.spec.volumes[0])
+        fields = {"attachable": False, "device_mountable": False, "requested_at": 1.0, **fields}
+        return VolumeUse(volume=volume, pod=pod, spec=spec, outer_names=(outer,), plugin=None, **fields)
+
+    return make
+
+
+def _mount(volume="p/vol", uid="u1", state=MountState.MOUNTED, **fields):
+    return MountedVolume(volume, uid, "web", "default", "a.b/p", "v", state, **fields)
+
+
+# --- desired ----------------------------------------------------------------------------------------------------
+
+
+def test_dsw_add_get_and_remove(desired, use, changes):
+    one = use()
+    assert desired.add(one) is None
+    assert changes.taken() == [("p/vol", "u1")]
+    assert desired.get("p/vol", "u1") is one
+    assert desired.has_volume("p/vol")
+    assert desired.has_pod("u1")
+    desired.remove("p/vol", "u1")
+    desired.remove("p/vol", "u1")
+    desired.remove("absent", "u1")
+    assert changes.taken() == [("p/vol", "u1")]
+    assert not desired.has_volume("p/vol")
+    assert not desired.has_pod("u1")
+
+
+def test_dsw04_an_unchanged_refresh_marks_nothing_and_keeps_the_request_time(desired, use, changes):
+    desired.add(use())
+    changes.taken()
+    former = desired.add(use(requested_at=9.0))
+    assert former.requested_at == 1.0
+    assert desired.get("p/vol", "u1").requested_at == 1.0
+    assert changes.taken() == []
+
+
+def test_dsw04_a_remountable_use_gets_a_new_request_time(desired, use):
+    desired.add(use(remounts=True))
+    desired.add(use(remounts=True, requested_at=9.0))
+    assert desired.get("p/vol", "u1").requested_at == 9.0
+
+
+def test_dsw04_a_changed_spec_marks_the_volume(desired, use, make_pod, changes):
+    desired.add(use())
+    changes.taken()
+    other = make_pod({"name": "v", "emptyDir": {"medium": "Memory"}}).spec.volumes[0]
+    desired.add(use(spec=Spec.from_volume(other)))
+    assert changes.taken() == [("p/vol", "u1")]
+
+
+def test_scen22_one_volume_under_two_names_of_a_pod(desired, use):
+    desired.add(use(outer="a"))
+    desired.add(use(outer="b"))
+    desired.add(use(outer="a"))
+    assert desired.get("p/vol", "u1").outer_names == ("a", "b")
+    assert desired.names_of_pod("u1") == {"a": "p/vol", "b": "p/vol"}
+    assert desired.volumes_of_pod("u1") == ["p/vol"]
+
+
+def test_two_pods_share_a_volume(desired, use):
+    desired.add(use(uid="u1"))
+    desired.add(use(uid="u2"))
+    desired.add(use(volume="p/other", uid="u2"))
+    assert desired.pods_of_volume("p/vol") == ["u1", "u2"]
+    desired.remove_pod("u2")
+    assert desired.pods_of_volume("p/vol") == ["u1"]
+    assert not desired.has_volume("p/other")
+    assert desired.keys() == [("p/vol", "u1")]
+
+
+def test_dsw07_reported_in_use(desired, use, changes):
+    desired.add(use())
+    changes.taken()
+    desired.mark_reported_in_use(["p/vol", "unknown"])
+    assert desired.reported_in_use("p/vol")
+    assert not desired.reported_in_use("unknown")
+    assert changes.taken() == [("p/vol", "u1")]
+    desired.mark_reported_in_use(["p/vol"])
+    assert changes.taken() == []
+    desired.mark_reported_in_use([])
+    assert not desired.reported_in_use("p/vol")
+
+
+def test_dsw09_by_spec_name(desired, use):
+    desired.add(use())
+    assert desired.has_spec_name("u1", "v")
+    assert not desired.has_spec_name("u1", "w")
+    assert not desired.has_spec_name("u2", "v")
+
+
+def test_same_spec(make_pod):
+    volume = make_pod(EMPTY).spec.volumes[0]
+    assert same_spec(Spec.from_volume(volume), Spec.from_volume(make_pod(EMPTY).spec.volumes[0]))
+    one = PersistentVolume(metadata=ObjectMeta(name="pv", uid="1", resource_version="1"))
+    other = PersistentVolume(metadata=ObjectMeta(name="pv", uid="1", resource_version="2"))
+    assert same_spec(Spec.from_persistent_volume(one, False), Spec.from_persistent_volume(other, False))
+    assert not same_spec(Spec.from_persistent_volume(one, False), Spec.from_persistent_volume(other, True))
+    assert not same_spec(Spec.from_persistent_volume(one, False), Spec.from_volume(volume))
+    reborn = PersistentVolume(metadata=ObjectMeta(name="pv", uid="2"))
+    assert not same_spec(Spec.from_persistent_volume(one, False), Spec.from_persistent_volume(reborn, False))
+
+
+# --- actual -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def spec(make_pod):
+    return Spec.from_volume(make_pod(EMPTY).spec.volumes[0])
+
+
+@pytest.fixture
+def attached(actual, spec):
+    actual.mark_attached("p/vol", "a.b/p", spec, Attachability.FALSE)
+    return actual
+
+
+def test_asw30_what_a_volume_lacks(actual, spec):
+    assert actual.check("p/vol", "u1").need is Need.ATTACH
+    actual.mark_attached("p/vol", "a.b/p", spec, Attachability.TRUE, "/dev/x")
+    assert actual.check("p/vol", "u1") == (Need.MOUNT, "/dev/x")
+    actual.put_mount(_mount(state=MountState.UNCERTAIN))
+    assert actual.check("p/vol", "u1").need is Need.MOUNT
+    actual.put_mount(_mount())
+    assert actual.check("p/vol", "u1").need is Need.NOTHING
+    actual.mark_remount_required("p/vol", "u1")
+    assert actual.check("p/vol", "u1").need is Need.REMOUNT
+    actual.put_mount(_mount())
+    assert actual.check("p/vol", "u1").need is Need.NOTHING
+
+
+def test_asw10_of_a_known_volume_the_device_path_changes(attached, spec):
+    attached.set_device("p/vol", DeviceState.MOUNTED, device_path="/dev/a", device_mount_path="/g")
+    attached.mark_attached("p/vol", "a.b/p", spec, Attachability.TRUE, "/dev/b")
+    found = attached.get_volume("p/vol")
+    assert (found.device_path, found.device_state, found.attachability) == (
+        "/dev/b",
+        DeviceState.MOUNTED,
+        Attachability.FALSE,
+    )
+
+
+def test_asw12_forgetting(attached):
+    attached.put_mount(_mount())
+    with pytest.raises(VolumeHostError, match="still use it"):
+        attached.mark_detached("p/vol")
+    attached.mark_unmounted("p/vol", "u1")
+    attached.mark_detached("p/vol")
+    attached.mark_detached("p/vol")
+    assert attached.volumes() == []
+
+
+def test_asw13_a_mount_of_an_unknown_volume_is_an_error(actual):
+    with pytest.raises(VolumeHostError, match='no volume with the name "p/vol" exists in the list of attached volumes'):
+        actual.put_mount(_mount())
+    with pytest.raises(VolumeHostError):
+        actual.mark_unmounted("p/vol", "u1")
+    with pytest.raises(VolumeHostError):
+        actual.set_device("p/vol", DeviceState.MOUNTED)
+
+
+def test_asw14_a_failed_teardown_downgrades_and_keeps_what_is_known(attached):
+    attached.put_mount(_mount(mounter="m", path="/p", is_mount=True))
+    attached.mark_uncertain("p/vol", "u1")
+    found = attached.get_mount("p/vol", "u1")
+    assert (found.state, found.mounter, found.path) == (MountState.UNCERTAIN, "m", "/p")
+    attached.put_mount(_mount(mounter="n"))
+    attached.put_mount(_mount())
+    assert attached.get_mount("p/vol", "u1").mounter == "n"
+
+
+def test_asw14_a_new_record_replaces_an_uncertain_one(attached):
+    attached.put_mount(_mount(state=MountState.UNCERTAIN, mounter="m"))
+    attached.put_mount(_mount(state=MountState.UNCERTAIN))
+    assert attached.get_mount("p/vol", "u1").mounter is None
+
+
+def test_asw15_being_mounted_ends_the_mark_of_reconstruction(attached):
+    assert attached.add_reconstructed_mount(_mount(reconstructed=True))
+    assert attached.get_mount("p/vol", "u1").reconstructed
+    attached.put_mount(_mount(reconstructed=True))
+    assert not attached.get_mount("p/vol", "u1").reconstructed
+
+
+def test_asw17_unmounting(attached, changes):
+    attached.put_mount(_mount())
+    changes.taken()
+    attached.mark_unmounted("p/vol", "u1")
+    assert changes.taken() == [("p/vol", "u1"), ("p/vol", "")]
+    attached.mark_unmounted("p/vol", "u1")
+    assert changes.taken() == []
+    assert not attached.has_mounts("u1")
+
+
+def test_scen21_unmounting_the_device_keeps_its_path(attached, spec):
+    attached.set_device("p/vol", DeviceState.MOUNTED, device_path="/dev/a", device_mount_path="/g")
+    attached.set_device("p/vol", DeviceState.NOT_MOUNTED)
+    found = attached.get_volume("p/vol")
+    assert (found.device_path, found.device_mount_path) == ("/dev/a", "")
+    attached.mark_attached("p/vol", "a.b/p", spec, Attachability.TRUE, "/dev/b")
+    assert attached.get_volume("p/vol").device_path == "/dev/b"
+
+
+def test_asw21_reconstruction_never_overwrites(attached):
+    attached.put_mount(_mount(mounter="m"))
+    assert not attached.add_reconstructed_mount(_mount())
+    assert not attached.add_reconstructed_mount(_mount(volume="unknown"))
+    assert attached.get_mount("p/vol", "u1").mounter == "m"
+    assert not attached.add_reconstructed(AttachedVolume("p/vol", "x", None, Attachability.TRUE))
+    assert attached.add_reconstructed_mount(_mount(uid="u2"))
+    assert attached.get_mount("p/vol", "u2").state is MountState.UNCERTAIN
+
+
+def test_asw22_attachability_is_resolved_once(actual):
+    volume = AttachedVolume("p/vol", "a.b/p", None, Attachability.UNCERTAIN, DeviceState.UNCERTAIN)
+    actual.add_reconstructed(volume)
+    assert actual.uncertain_attachability() == ["p/vol"]
+    actual.set_attachability("p/vol", Attachability.TRUE, "/dev/x")
+    actual.set_attachability("p/vol", Attachability.FALSE, "/dev/y")
+    found = actual.get_volume("p/vol")
+    assert (found.attachability, found.device_path) == (Attachability.TRUE, "/dev/x")
+    assert actual.uncertain_attachability() == []
+
+
+def test_recon33_a_device_that_was_mounted_meanwhile_keeps_its_newer_path(actual):
+    actual.add_reconstructed(AttachedVolume("p/vol", "a.b/p", None, Attachability.UNCERTAIN, DeviceState.UNCERTAIN))
+    actual.set_device("p/vol", DeviceState.MOUNTED, device_path="/dev/new", device_mount_path="/g")
+    actual.set_attachability("p/vol", Attachability.TRUE, "/dev/old")
+    assert actual.get_volume("p/vol").device_path == "/dev/new"
+
+
+def test_asw36_mounted_elsewhere_counts_uncertain_ones(attached):
+    attached.put_mount(_mount())
+    assert not attached.is_mounted_elsewhere("p/vol", "u1")
+    attached.put_mount(_mount(uid="u2", state=MountState.UNCERTAIN))
+    assert attached.is_mounted_elsewhere("p/vol", "u1")
+    assert not attached.is_mounted_elsewhere("unknown", "u1")
+
+
+def test_snapshots_do_not_change(attached):
+    attached.put_mount(_mount())
+    snapshot = attached.get_volume("p/vol")
+    attached.mark_unmounted("p/vol", "u1")
+    attached.set_device("p/vol", DeviceState.MOUNTED)
+    assert set(snapshot.pods) == {"u1"}
+    assert snapshot.device_state is DeviceState.NOT_MOUNTED
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        snapshot.pods["u1"].state = MountState.UNCERTAIN
+
+
+def test_asw37_and_listing(attached):
+    attached.put_mount(_mount())
+    assert attached.find_by_inner_name("u1", "v").volume == "p/vol"
+    assert attached.find_by_inner_name("u1", "w") is None
+    assert attached.pods() == ["u1"]
+    assert attached.pods_of_volume("p/vol") == ["u1"]
+    assert sorted(attached.keys()) == [("p/vol", ""), ("p/vol", "u1")]

@@ -146,10 +146,11 @@ def test_br56_a_changed_byte_takes_its_line_and_no_other(path):
         changed[position] ^= 0x01
         contents = parse(bytes(changed))
         known = set(contents.entries) & {("a", "x"), ("b", "y")}
-        assert len(known) >= 1
+        if data[position] != ord("\n"):  # which two lines share
+            assert len(known) >= 1
         assert set(contents.entries) <= {("a", "x"), ("b", "y")}
-        if len(known) == 2 and position < len(data) - 1:
-            assert not contents.intact  # it was the header's byte, and that was noticed
+        if position < len(data) - 1:  # the last one only makes the last line a torn one
+            assert not contents.intact
 
 
 def test_br56_a_newer_version_is_kept_aside_and_never_interpreted(journal, path):

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
 import pluggy
-from volumehost.loader.manager import VolumePluginManager
-from volumehost.loader.prober import EntryPointProber
 
 import volumehost.hookspecs as contract
 from bench.distributions import make_distributions
 from bench.measuring import Figure, alternating, interleaved, reported_by_process
 from volumehost import Spec, hookimpl
+from volumehost.loader.manager import VolumePluginManager
+from volumehost.loader.prober import EntryPointProber
 
 SIZES = (30, 200, 1000)
+SETTLE_SECONDS = 3.0
 
 
 class _Plugin:
@@ -134,67 +137,76 @@ def probe() -> list[Figure]:
 
 def _age(directory: Path) -> None:
     """Wait until the directory is older than the time in which a prober distrusts its time stamps."""
-    from volumehost.loader import scan
-
-    settle = getattr(scan, "SETTLE_SECONDS", 2.0)
-    changed = directory.stat().st_ctime
-    import time
-
-    while time.time() - changed <= settle:
+    while time.time() - directory.stat().st_ctime <= SETTLE_SECONDS:
         time.sleep(0.05)
 
 
 OURS = """
 import json, sys, time
+sys.path[:0] = sys.argv[1:]
 start = time.perf_counter()
-from volumehost.loader.scan import Scanner
-found = sorted(point.name for record in Scanner(path=[sys.argv[1]]).scan() for point in record.entry_points)
+from volumehost.loader.scan import scan
+found = sorted(name for distribution in scan("volumehost.plugins") for name, value in distribution.entry_points)
 seconds = time.perf_counter() - start
-assert len(found) == 2, found
+assert found == ["bench_dist_0", "bench_dist_1"], found
 print(json.dumps(seconds))
 """
 STANDARD = """
 import json, sys, time
-sys.path.insert(0, sys.argv[1])
+sys.path[:0] = sys.argv[1:]
 start = time.perf_counter()
 import importlib.metadata
 found = sorted(point.name for point in importlib.metadata.entry_points(group="volumehost.plugins"))
 seconds = time.perf_counter() - start
-assert len(found) == 2, found
+assert found == ["bench_dist_0", "bench_dist_1"], found
 print(json.dumps(seconds))
 """
 STEVEDORE = """
 import json, sys, time
-sys.path.insert(0, sys.argv[1])
+sys.path[:0] = sys.argv[1:]
 start = time.perf_counter()
-from stevedore import ExtensionManager
-found = sorted(ExtensionManager("volumehost.plugins", invoke_on_load=False).entry_points_names())
+from stevedore import _cache
+found = sorted(point.name for point in _cache.get_group_all("volumehost.plugins"))
 seconds = time.perf_counter() - start
+assert found == ["bench_dist_0", "bench_dist_1"], found
 print(json.dumps(seconds))
 """
 
 
 def discovery() -> list[Figure]:
-    """The first discovery of a process, imports included, the same result set on both sides."""
+    """The first discovery of a process, imports included, the same result set on both sides.
+
+    Without ``site``, so that only the distributions made for the purpose are there.
+    """
     figures = []
+    source = os.path.dirname(os.path.dirname(os.path.abspath(contract.__file__)))
     for size, at_most in zip(SIZES, (0.25, 0.25, 0.30), strict=True):
-        with tempfile.TemporaryDirectory() as directory, tempfile.TemporaryDirectory() as cache:
+        with tempfile.TemporaryDirectory() as directory:
             make_distributions(Path(directory), size)
             ours, standard = alternating(
-                [reported_by_process(OURS, directory), reported_by_process(STANDARD, directory)]
+                [reported_by_process(code, directory, source, flags=["-S"]) for code in (OURS, STANDARD)], rounds=15
             )
             figures.append(
                 Figure(f"first discovery, {size} distributions", ours, standard, "importlib.metadata", at_most, 0.1)
             )
-            figures.extend(_stevedore(size, ours, directory, cache))
+            figures.extend(_stevedore(size, ours, directory))
     return figures
 
 
-def _stevedore(size: int, ours: float, directory: str, cache: str) -> list[Figure]:
-    """stevedore beside it: with its disk cache warm, for comparison only."""
-    try:
-        import stevedore  # noqa: F401  # only whether it is there
-    except ImportError:
+def _stevedore(size: int, ours: float, directory: str) -> list[Figure]:
+    """Beside it stevedore, for comparison only: without its disk cache, and with the cache warm."""
+    spec = importlib.util.find_spec("stevedore")
+    if spec is None or spec.origin is None:
         return []
-    (cached,) = alternating([reported_by_process(STEVEDORE, directory, XDG_CACHE_HOME=cache)])
-    return [Figure(f"  the same, {size}, stevedore with a warm cache", ours, cached, "stevedore")]
+    packages = os.path.dirname(os.path.dirname(spec.origin))
+    with tempfile.TemporaryDirectory() as holder, tempfile.TemporaryDirectory() as cache:
+        os.symlink(os.path.dirname(spec.origin), os.path.join(holder, "stevedore"))
+        os.symlink(os.path.join(packages, "importlib_metadata"), os.path.join(holder, "importlib_metadata"))
+        (cold,) = alternating(
+            [reported_by_process(STEVEDORE, directory, holder, flags=["-S"], XDG_CACHE_HOME="/dev/null/none")]
+        )
+        (warm,) = alternating([reported_by_process(STEVEDORE, directory, holder, flags=["-S"], XDG_CACHE_HOME=cache)])
+    return [
+        Figure(f"  {size}, beside stevedore without a cache", ours, cold, "stevedore"),
+        Figure(f"  {size}, beside stevedore with a warm cache", ours, warm, "stevedore"),
+    ]

@@ -8,12 +8,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from bench import bare
+from bench.measuring import Figure, alternating, interleaved, once
 from volumehost.mount.mount_point import is_mount_point
 from volumehost.mount.mounter import LinuxMounter
 from volumehost.mount.mountinfo import read_mount_table
-
-from bench import bare
-from bench.measuring import Figure, alternating, interleaved, once
 
 
 @contextmanager

@@ -126,8 +126,8 @@ class EmbeddedStore:
         """See ApiClient. A resource version that is too old is told here, not at the first event."""
         known = self._kind(kind)
         position = _parse_version(resource_version)
-        if position is not None:
-            with self._database.read() as connection:
+        with self._database.read() as connection:
+            if position is not None:
                 read_after(connection, position, known.kind, namespace, limit=1)
         watch = Watch(self._database, self._commits, known, namespace, stop=stop, timeout=timeout)
         return watch.events(position)

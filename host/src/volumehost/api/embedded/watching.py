@@ -58,12 +58,14 @@ class Watch:
         *,
         stop: Callable[[], bool] | None,
         timeout: float | None,
+        bookmark_seconds: float = _BOOKMARK_SECONDS,
     ) -> None:
         self._database = database
         self._commits = commits
         self._kind = kind
         self._namespace = namespace
         self._stop = stop or (lambda: False)
+        self._bookmark_seconds = bookmark_seconds
         self._deadline = None if timeout is None else time.monotonic() + timeout
 
     def events(self, position: int | None) -> Iterator[WatchEvent[Any]]:
@@ -76,7 +78,7 @@ class Watch:
                 yield self._bookmark(position)
             told = position
             quiet_since = time.monotonic()
-            while not self._over():
+            while not self._stopped():
                 seen, version = self._commits.count, _data_version(connection)
                 with _reading(connection):
                     changes, position = read_after(connection, position, self._kind.kind, self._namespace)
@@ -86,15 +88,17 @@ class Watch:
                 if changes:
                     quiet_since = time.monotonic()
                     continue
-                if position > told and time.monotonic() - quiet_since >= _BOOKMARK_SECONDS:
+                if self._expired():
+                    return
+                if position > told and time.monotonic() - quiet_since >= self._bookmark_seconds:
                     yield self._bookmark(position)
                     told, quiet_since = position, time.monotonic()
                 self._wait(connection, seen, version)
 
     def _wait(self, connection: sqlite3.Connection, seen: int, version: int) -> None:
         """Return when something was committed anywhere, when the watch is over, or when a bookmark may be due."""
-        bookmark_due = time.monotonic() + _BOOKMARK_SECONDS
-        while not self._over() and time.monotonic() < bookmark_due:
+        bookmark_due = time.monotonic() + self._bookmark_seconds
+        while not (self._stopped() or self._expired()) and time.monotonic() < bookmark_due:
             if self._commits.wait(seen, self._pause()) or _data_version(connection) != version:
                 return
 
@@ -103,9 +107,11 @@ class Watch:
             return _POLL_SECONDS
         return max(0.0, min(_POLL_SECONDS, self._deadline - time.monotonic()))
 
-    def _over(self) -> bool:
-        expired = self._deadline is not None and time.monotonic() >= self._deadline
-        return expired or self._stop() or self._database.closed
+    def _expired(self) -> bool:
+        return self._deadline is not None and time.monotonic() >= self._deadline
+
+    def _stopped(self) -> bool:
+        return self._stop() or self._database.closed
 
     def _present(self, connection: sqlite3.Connection) -> tuple[list[bytes], int]:
         with _reading(connection):

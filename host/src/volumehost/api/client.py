@@ -139,7 +139,8 @@ class ApiClient(Protocol):
         """Changes after ``resource_version``, as they come, until ``stop()`` is true or ``timeout`` seconds are over.
 
         Without a resource version the present objects come first, as ADDED. What has happened by the time that the
-        timeout ends is told all the same; 0 asks for just that. ``stop`` is asked at least every 100 ms or so. Events of one object come in order and none is left out; BOOKMARK events come from time to time.
+        timeout ends is told all the same; 0 asks for just that. ``stop`` is asked at least every 100 ms or so.
+        Events of one object come in order and none is left out; BOOKMARK events come from time to time.
 
         :raises GoneError: the changes after that resource version are no longer known: list again, then watch.
         """

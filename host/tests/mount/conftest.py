@@ -41,10 +41,13 @@ def area(tmp_path: Path) -> Iterator[Path]:
     place = tmp_path / "area"
     place.mkdir()
     yield place
-    detach_below(str(place))
+    detach_below(str(tmp_path))
 
 
 def detach_below(path: str) -> None:
+    for device in loop.list_attached():
+        if device.backing_file.startswith(path + "/"):
+            loop.detach(device.device, timeout=0)
     for _ in range(3):
         mounts = [entry.path for entry in read_mount_table() if entry.path == path or entry.path.startswith(path + "/")]
         if not mounts:

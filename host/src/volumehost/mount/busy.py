@@ -65,7 +65,7 @@ def find_other_reasons(target: str, *, sys_block: str = "/sys/block") -> list[st
     except OSError:
         devices = []
     for name in devices:
-        backing_file = _read_text(f"{sys_block}/{name}/loop/backing_file")
+        backing_file = _read_text(f"{sys_block}/{name}/loop/backing_file").rstrip("\n")
         if backing_file and _lies_on(backing_file, entry.mount_id, table):
             reasons.append(f"/dev/{name} is attached to {backing_file}")
     return reasons

@@ -45,7 +45,8 @@ def open_beneath(base_fd: int, relative: str, flags: int = _PATH, mode: int = 0)
     components = check_relative(relative)
     path = "/".join(components) or "."
     try:
-        return syscalls.openat2(base_fd, path, flags | os.O_NOFOLLOW, _NO_LINKS, mode)
+        # Without O_NOFOLLOW: with it, and O_PATH, a link at the end would be opened itself instead of refused.
+        return syscalls.openat2(base_fd, path, flags, _NO_LINKS, mode)
     except OSError as error:
         if error.errno in {errno.ELOOP, errno.EXDEV}:
             raise _unsafe(path) from error

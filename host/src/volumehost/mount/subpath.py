@@ -6,6 +6,7 @@ bound from a descriptor, so that nothing they swap in between is followed (BR-71
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import logging
 import os
@@ -85,7 +86,7 @@ class LinuxSubpather:
         if self._reuse_or_clear(fd, target):
             return target
         try:
-            _make_target(target, is_directory=stat.S_ISDIR(look_at_fd(fd).stat.mode))
+            _make_target(target, subpath.pod_dir, is_directory=stat.S_ISDIR(look_at_fd(fd).stat.mode))
             # The kernel resolves this to the open file itself. The number is this process's, not "self": a mount
             # program would have a process of its own.
             source = f"/proc/{os.getpid()}/fd/{fd}"
@@ -230,8 +231,18 @@ def _open_subpath(path: str, volume_path: str) -> int:
         os.close(base_fd)
 
 
-def _make_target(target: str, *, is_directory: bool) -> None:
-    os.makedirs(os.path.dirname(target), _DIR_MODE, exist_ok=True)
+def _make_parents(directory: str, pod_dir: str) -> None:
+    """Each level with its mode: makedirs() applies one to the last level only."""
+    os.makedirs(pod_dir, _DIR_MODE, exist_ok=True)
+    current = pod_dir
+    for name in os.path.relpath(directory, pod_dir).split("/"):
+        current = os.path.join(current, name)
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(current, _DIR_MODE)
+
+
+def _make_target(target: str, pod_dir: str, *, is_directory: bool) -> None:
+    _make_parents(os.path.dirname(target), pod_dir)
     if is_directory:
         if not os.path.isdir(target):
             os.mkdir(target, _DIR_MODE)

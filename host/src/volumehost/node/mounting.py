@@ -104,8 +104,17 @@ class PodMounting:
 
     def _look_after(self, record: PodRecord, delay: float) -> None:
         """Volumes that cannot be resolved yet are tried again, ever more rarely."""
+        self._record_problems(record)
         if record.errors:
             self._parts.timers.call_later(delay, lambda: self._resolve_again(record, delay))
+
+    def _record_problems(self, record: PodRecord) -> None:
+        """Why volumes cannot be resolved, for those who ask when this manager is gone (BR-83)."""
+        uid, services = record.pod.metadata.uid, self._parts.services
+        problems = {name: str(error) for name, error in record.errors.items()}
+        known = services.journal.entry("", uid) or {}
+        if problems != known.get("problems", {}):
+            services.note({"p": uid, "problems": problems})
 
     def _resolve_again(self, record: PodRecord, delay: float) -> None:
         parts, uid = self._parts, record.pod.metadata.uid

@@ -291,11 +291,17 @@ class ApiError(VolumeHostError):
 
 
 class ManifestError(ApiError):
-    """A manifest cannot be read: bad YAML or JSON, a wrong type; ``source`` names the file and document."""
+    """A manifest cannot be read: bad YAML or JSON, a wrong type; ``source`` names the file and document.
 
-    def __init__(self, reason: str, *, source: str | Path = "", action: str = "", hint: str = "") -> None:
+    ``problems`` has one line for each thing that is wrong with an object, where that is known.
+    """
+
+    def __init__(
+        self, reason: str, *, source: str | Path = "", action: str = "", hint: str = "", problems: Sequence[str] = ()
+    ) -> None:
         super().__init__(reason, action=action, subject=str(source), hint=hint)
         self.source = str(source)
+        self.problems = tuple(problems)
 
 
 class InvalidObjectError(ApiError):

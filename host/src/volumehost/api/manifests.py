@@ -182,7 +182,10 @@ def _explained(
         line = _line_of(lines, path if path.startswith("$") else f"$.{path}")
         problems.append(f"{path}: {message}" + (f" (line {line})" if line else ""))
     return ManifestError(
-        "; ".join(problems), source=source, action=f"{error.subject} in {_place(source, document, item)} is invalid"
+        "; ".join(problems),
+        source=source,
+        action=f"{error.subject} in {_place(source, document, item)} is invalid",
+        problems=problems,
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import click
 
@@ -94,16 +94,29 @@ def _lines(error: BaseException) -> Iterator[str]:
 
 
 def _own_lines(error: errors.VolumeHostError) -> Iterator[str]:
-    action = f"{printable(error.action)}: " if error.action else ""
-    if isinstance(error, errors.InvalidObjectError):
+    details = _details(error)
+    if isinstance(error, errors.InvalidObjectError | errors.ManifestError) and details:
         yield f"error: {printable(error.action or error.subject)}:"
-        yield from (f"  {printable(field)}: {printable(message)}" for field, message in error.problems)
     else:
+        action = f"{printable(error.action)}: " if error.action else ""
         yield f"error: {action}{printable(error.reason)}"
-    if isinstance(error, (errors.WaitTimeoutError, errors.VolumesFailedError)):
-        yield from (f"  {printable(detail)}" for detail in error.details)
+    yield from (f"  {printable(detail)}" for detail in details)
     if error.hint:
         yield f"hint: {printable(error.hint)}"
+
+
+def _details(error: errors.VolumeHostError) -> Sequence[str]:
+    """What gets a line of its own below the error."""
+    match error:
+        case errors.InvalidObjectError():
+            return [f"{field}: {message}" for field, message in error.problems]
+        case errors.ManifestError():
+            return error.problems
+        case errors.WaitTimeoutError() | errors.VolumesFailedError():
+            return error.details
+        case errors.RemovalError():
+            return error.paths
+    return ()
 
 
 def _usage_lines(error: click.UsageError) -> Iterator[str]:

@@ -129,12 +129,11 @@ class LiveStatus:
 
 
 def _state(entry: PendingOperation | None, mount: MountedVolume | None) -> str:
-    if entry is not None and entry.running:
-        word = _RUNNING.get(entry.name, "mounting")
-        remounting = word == "mounting" and mount is not None and mount.state is MountState.MOUNTED
-        return "remounting" if remounting else word
-    if mount is not None and mount.state is MountState.MOUNTED:
-        return "mounted"
+    running = _RUNNING.get(entry.name, "mounting") if entry is not None and entry.running else ""
+    if mount is not None and mount.state is MountState.MOUNTED and running != "unmounting":
+        return "mounted"  # also while it is refreshed
+    if running:
+        return running
     if entry is not None and entry.backoff.error is not None:
         return "failed"
     return "uncertain" if mount is not None else "pending"

@@ -5,13 +5,14 @@ A finalizer of ours keeps the object until the last volume is gone, so that a de
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from volumehost.errors import (
     AlreadyExistsError,
     ConflictError,
     FailedPreconditionError,
+    InvalidObjectError,
     ObjectNotFoundError,
 )
 
@@ -24,6 +25,9 @@ FINALIZER = "volumehost.io/volumes"
 DEFAULT_NAMESPACE = "default"
 
 _ATTEMPTS = 8
+_ASSIGNED = frozenset(
+    {"uid", "resourceVersion", "deletionTimestamp", "creationTimestamp", "generation", "managedFields", "selfLink"}
+)
 
 
 def apply_pod(api: ApiClient, thing: object) -> Pod:
@@ -37,7 +41,7 @@ def apply_pod(api: ApiClient, thing: object) -> Pod:
     from volumehost.api.convert import wire_mapping
     from volumehost.api.objects import Pod
 
-    document = _with_finalizer(wire_mapping(Pod, thing))
+    document = _with_finalizer(_as_manifest(wire_mapping(Pod, thing)))
     try:
         return _as_pod(api.create(document))
     except AlreadyExistsError:
@@ -133,11 +137,24 @@ def _as_pod(found: object) -> Pod:
     return found
 
 
-def _with_finalizer(document: Mapping[str, Any], others: list[str] | None = None) -> dict[str, Any]:
-    metadata = dict(document.get("metadata") or {})
-    metadata["namespace"] = metadata.get("namespace") or DEFAULT_NAMESPACE
-    metadata["finalizers"] = list(dict.fromkeys([*(others or ()), *(metadata.get("finalizers") or ()), FINALIZER]))
+def _as_manifest(document: Mapping[str, Any]) -> dict[str, Any]:
+    """With kind and version, which a caller that has only pods may leave out."""
+    for name, expected in (("kind", "Pod"), ("apiVersion", "v1")):
+        if document.get(name, expected) != expected:
+            problem = f"expected {expected}, got {document[name]}"
+            raise InvalidObjectError(subject="pod", problems=[(f"$.{name}", problem)])
+    return {"apiVersion": "v1", "kind": "Pod", **document}
+
+
+def _with_finalizer(document: Mapping[str, Any], others: Sequence[str] = ()) -> dict[str, Any]:
+    """The manifest as it is to be stored. What has the wrong type is left for the API to name."""
+    given = document.get("metadata")
+    if given is not None and not isinstance(given, Mapping):
+        return dict(document)
     # What the API assigns is not the manifest's to say.
-    for name in ("uid", "resourceVersion", "deletionTimestamp", "creationTimestamp", "generation", "managedFields"):
-        metadata.pop(name, None)
+    metadata = {key: value for key, value in (given or {}).items() if key not in _ASSIGNED}
+    metadata["namespace"] = metadata.get("namespace") or DEFAULT_NAMESPACE
+    finalizers = metadata.get("finalizers") or []
+    if isinstance(finalizers, list):
+        metadata["finalizers"] = [*finalizers, *(name for name in (*others, FINALIZER) if name not in finalizers)]
     return {**document, "metadata": metadata}

@@ -13,12 +13,11 @@ READY_STATES = frozenset({"mounted"})
 class VolumeStatus:
     """One volume of one pod. Times are in seconds.
 
-    ``state``: ``mounted``; ``mounting``, ``remounting``, ``unmounting`` while an operation runs; ``failed`` when it
-    failed and is tried again in ``retry_in``; ``pending`` when it cannot start yet, for the reason in ``error``;
-    ``uncertain`` when a restart or a failure left it open; ``lost`` when it was mounted and the kernel no longer
-    shows it; ``waiting`` when its plugin is not there; ``unused`` when no container uses it, so it is not mounted.
-    ``age``: how long it has been in that operation. ``mounted``: whether the kernel shows a mount there, None where
-    none is expected.
+    ``state``: ``mounted``; ``mounting`` or ``unmounting`` while that operation runs; ``failed`` when it failed and is
+    tried again in ``retry_in``; ``pending`` when it cannot start yet, for the reason in ``error``; ``uncertain`` when a
+    restart or a failure left it open; ``lost`` when it was mounted and the kernel no longer shows it; ``not-mounted``
+    when nobody has mounted it yet; ``unused`` when no container uses it, so it is never mounted. ``age``: how long the
+    operation has been running. ``mounted``: whether the kernel shows a mount there, None where none is expected.
     """
 
     volume: str
@@ -87,8 +86,8 @@ def pod_state(volumes: tuple[VolumeStatus, ...], *, ending: bool) -> str:
         return "unmounting"
     if states <= {"mounted"}:
         return "mounted"
-    if states & {"failed", "lost", "waiting"}:
+    if states & {"failed", "lost"}:
         return "failed"
-    if states & {"mounting", "remounting", "pending", "uncertain", "mounted"}:
+    if states & {"mounting", "pending", "uncertain", "mounted"}:
         return "mounting"
     return "not-mounted" if states == {"not-mounted"} else "unmounting"

@@ -168,7 +168,7 @@ def _is_text(location: object) -> bool:
 def _stamp(path: str) -> _Stamp:
     try:
         info = os.stat(path)
-    except (OSError, ValueError):  # ValueError: a null byte in an entry of sys.path
+    except (OSError, ValueError):
         return ()
     return (info.st_mtime_ns, info.st_ctime_ns, info.st_ino)
 

@@ -9,6 +9,7 @@ import logging
 import math
 import sys
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from volumehost.errors import DuplicatePluginError, PluginError
@@ -254,7 +255,8 @@ class Lifecycle:
 
     def _ahead(self, source: PluginSource, unit: Unit) -> None:
         if self._import_ahead:
-            self._loader.import_ahead(source.import_ahead, unit.key)
+            denied = [entry.label for entry in unit.entries if entry.denied]
+            self._loader.import_ahead(partial(source.import_ahead, denied), unit.key)
 
     def _shut_down(self, plugins: Iterable[LoadedPlugin]) -> list[PluginError]:
         return [error for plugin in plugins if (error := self._roster.shut_down(plugin)) is not None]

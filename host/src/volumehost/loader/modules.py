@@ -84,13 +84,15 @@ class OwnModules:
             if parent in sys.modules:
                 setattr(sys.modules[parent], child, module)
 
-    def import_ahead(self) -> None:
+    def import_ahead(self, excluded: Collection[str] = ()) -> None:
         """Import the submodules of the plugin's packages, so that a late import works when the files are gone.
 
         What fails (an optional integration, say) is left out: the plugin has loaded without it.
+
+        :param excluded: modules that must not be imported, with all below them.
         """
         for name in self._submodules():
-            if name in sys.modules:
+            if name in sys.modules or any(name == each or name.startswith(f"{each}.") for each in excluded):
                 continue
             try:
                 importlib.import_module(name)

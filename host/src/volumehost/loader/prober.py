@@ -97,6 +97,7 @@ class EntryPointProber:
         self._reported.update(changed)
         for name in removed:
             del self._reported[name]
+            self._waiting.pop(name, None)
         return ProbeResult(tuple(events), tuple(errors), changed=True)
 
     @property
@@ -154,11 +155,10 @@ class EntryPointProber:
                 return False
             return not self._must_wait(name, self._unfinished(InstalledDistribution.from_scan(distribution)))
         entry = self._reported[name].metadata_path.rpartition("/")[2]
-        stashed = any(is_stash_of(stash, entry) for stash in self._environment.stashes())
-        _, since = self._waiting.get(name, ("", self._clock()))
-        if self._clock() - since > _STASH_LIMIT:
-            stashed = False
-        return not self._must_wait(name, "pip is replacing it" if stashed else "")
+        if any(is_stash_of(stash, entry) for stash in self._environment.stashes()):
+            self._must_wait(name, "pip is replacing it")
+            return self._clock() - self._waiting[name][1] > _STASH_LIMIT
+        return True
 
     def _must_wait(self, name: str, reason: str) -> bool:
         """Remember, or forget, that a distribution is being changed; whether it is."""

@@ -77,7 +77,7 @@ def list_directory(location: str) -> list[str] | None:
         return os.listdir(location or os.curdir)
     except NotADirectoryError:
         return None
-    except OSError:
+    except (OSError, ValueError):  # ValueError: a null byte in an entry of sys.path
         return []
 
 
@@ -93,7 +93,7 @@ def metadata_entries(names: Iterable[str], location: str) -> Iterator[str]:
 
 def split_entry(entry: str, location: str) -> tuple[str, str]:
     """Normalised name and version from ``acme_volumes-1.0.dist-info`` and the like; an egg may lack the version."""
-    stem = os.path.basename(location)[:-4] if entry == "EGG-INFO" else entry[:-10]
+    stem = os.path.basename(location)[:-4] if entry == "EGG-INFO" else entry.rpartition(".")[0]
     name, _, rest = stem.partition("-")
     return normalize(name), rest if entry.endswith(".dist-info") else rest.partition("-")[0]
 

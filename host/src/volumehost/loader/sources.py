@@ -40,8 +40,8 @@ class PluginSource(Protocol):
         """Raise a PluginError when nothing of it may be imported. Runs none of its code."""
         ...
 
-    def import_ahead(self) -> None:
-        """Import what the plugins may need after their files are gone."""
+    def import_ahead(self, denied: Collection[str]) -> None:
+        """Import what the plugins may need after their files are gone, but nothing of the entry points denied."""
         ...
 
     def take_out(self, keep: Collection[str] = ()) -> dict[str, ModuleType]:
@@ -79,7 +79,7 @@ class ObjectSource:
     def check(self) -> None:
         """Nothing to check."""
 
-    def import_ahead(self) -> None:
+    def import_ahead(self, denied: Collection[str]) -> None:
         """Nothing to import."""
 
     def take_out(self, keep: Collection[str] = ()) -> dict[str, ModuleType]:  # noqa: ARG002 - the Protocol's signature
@@ -149,9 +149,10 @@ class DistributionSource:
                 raise PluginDeniedError(reason, distribution=name, version=version, action=action, hint=hint)
         self._checked = True
 
-    def import_ahead(self) -> None:
-        """Import the submodules of its packages."""
-        self.modules.import_ahead()
+    def import_ahead(self, denied: Collection[str]) -> None:
+        """Import the submodules of its packages, without the modules of entry points that are denied."""
+        modules = {split_value(value)[0] for name, value in self.installed.entry_points if name in denied}
+        self.modules.import_ahead(modules - sys.modules.keys())
 
     def take_out(self, keep: Collection[str] = ()) -> dict[str, ModuleType]:
         """Drop its modules from ``sys.modules``."""

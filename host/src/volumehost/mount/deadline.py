@@ -38,6 +38,7 @@ class DeadlineRunner:
 
     def __init__(self, limit: int = 64) -> None:
         self._limit = limit
+        self._slots = threading.Semaphore(limit)
         self._lock = threading.Lock()
         self._idle: deque[_Helper] = deque()
         self._working: dict[_Helper, float] = {}
@@ -49,12 +50,14 @@ class DeadlineRunner:
         :param timeout: in seconds; None waits for ever, and runs the call in the caller's own thread.
         :param what: names the call in the log when it ends late.
         :raises DeadlineExceededError: it did not end in time.
+        :raises TooManyStuckCallsError: it was not begun, because too many others do not end.
         """
         if timeout is None:
             return function(*args)
-        helper = self._take(what)
+        until = time.monotonic() + timeout
+        helper = self._take(what or getattr(function, "__name__", "a call"), timeout)
         helper.begin(function, args)
-        if not helper.wait(timeout):
+        if not helper.wait(until - time.monotonic()):
             raise DeadlineExceededError(f"no answer within {timeout:g} s")
         outcome, error = helper.outcome, helper.error
         helper.outcome = helper.error = None
@@ -73,14 +76,14 @@ class DeadlineRunner:
         with self._lock:
             return sorted(((helper.what, now - since) for helper, since in self._working.items()), key=lambda x: -x[1])
 
-    def _take(self, what: str) -> _Helper:
+    def _take(self, what: str, timeout: float) -> _Helper:
         if self._pid != os.getpid():
             self._forget_after_fork()
+        if not self._slots.acquire(timeout=max(timeout, 0)):
+            raise TooManyStuckCallsError(
+                f"{self._limit} calls into the kernel have not come back; no other is begun within {timeout:g} s"
+            )
         with self._lock:
-            if len(self._working) >= self._limit:
-                raise TooManyStuckCallsError(
-                    f"{len(self._working)} calls into the kernel have not come back; no other is begun"
-                )
             helper = self._idle.pop() if self._idle else None
             if helper is None:
                 helper = _Helper(self)
@@ -94,6 +97,7 @@ class DeadlineRunner:
         with self._lock:
             self._working.pop(helper, None)
             self._idle.append(helper)
+        self._slots.release()
 
     def retire(self, helper: _Helper) -> bool:
         """Whether the idle helper may end: nobody has taken it in the meantime."""
@@ -106,6 +110,7 @@ class DeadlineRunner:
 
     def _forget_after_fork(self) -> None:
         # Threads do not survive a fork; neither may a lock that another thread held at that moment.
+        self._slots = threading.Semaphore(self._limit)
         self._lock = threading.Lock()
         self._idle = deque()
         self._working = {}
@@ -139,12 +144,22 @@ class _Helper:
 
     def wait(self, timeout: float) -> bool:
         """Whether the call ended in time; when not, the helper looks after itself from then on."""
-        if self._done.acquire(timeout=max(timeout, 0)):
-            return True
+        try:
+            if self._done.acquire(timeout=max(timeout, 0)):
+                return True
+        except BaseException:
+            # Interrupted while waiting, by Ctrl-C for example.
+            if not self._abandon():
+                self._done.acquire()
+                self._runner.give_back(self)
+            raise
+        # Between the wait and the lock the call may have ended after all.
+        return not self._abandon() and self._done.acquire()
+
+    def _abandon(self) -> bool:
         with self._state:
             self._abandoned = not self._finished
-        # Between the wait and the lock the call may have ended after all.
-        return not self._abandoned and self._done.acquire()
+        return self._abandoned
 
     def _loop(self) -> None:
         while True:

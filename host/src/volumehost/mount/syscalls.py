@@ -7,6 +7,7 @@ imports on any platform.
 from __future__ import annotations
 
 import ctypes
+import errno
 import functools
 import os
 import struct
@@ -81,42 +82,59 @@ OPEN_TREE_CLOEXEC: Final = os.O_CLOEXEC
 MOVE_MOUNT_F_EMPTY_PATH: Final = 0x4
 MOVE_MOUNT_T_EMPTY_PATH: Final = 0x40
 
-# Numbers of calls that came after the architectures agreed on one list.
-_NR_OPEN_TREE: Final = 428
-_NR_MOVE_MOUNT: Final = 429
-_NR_FSOPEN: Final = 430
-_NR_FSCONFIG: Final = 431
-_NR_OPENAT2: Final = 437
-_NR_MOUNT_SETATTR: Final = 442
-_NR_STATMOUNT: Final = 457
+# Calls that came after 2019 have one number on all architectures, statx has not.
+_NR_STATX: Final = {"x86_64": 332, "i686": 383, "armv7l": 397, "ppc64le": 383, "s390x": 379}
+_NR_STATX_GENERIC: Final = 291
 
 FSCONFIG_SET_FLAG: Final = 0
 FSCONFIG_SET_STRING: Final = 1
 
 _STATMOUNT_FS_TYPE: Final = 0x20
+_STATMOUNT: Final = struct.Struct("<8xQ20xI")  # what was answered, (...,) offset of the type
+_MOUNT_ID_REQUEST: Final = struct.Struct("<IIQQ")
+_OPEN_HOW: Final = struct.Struct("<QQQ")
+_MOUNT_ATTR: Final = struct.Struct("<QQQQ")
 _STATMOUNT_STRINGS: Final = 512  # where the string area of the answer begins
 _STATX_SIZE: Final = 256
 # mask, attributes, (links,) uid, gid, mode, inode, (size, blocks,) known attributes, (times, device,) device, mount id
 _STATX: Final = struct.Struct("<I4xQ4xIIH2xQ16xQ72xIIQ")
 
 
+_INT, _UINT, _TEXT, _SIZE = ctypes.c_int, ctypes.c_uint, ctypes.c_char_p, ctypes.c_size_t
+
+
 class _Libc:
     """The C library's entry points, with argument types set once."""
 
-    __slots__ = ("mount", "statx", "syscall", "umount2", "unshare")
-
     def __init__(self) -> None:
         library = ctypes.CDLL(None, use_errno=True)
-        self.mount: Any = library.mount
-        self.mount.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_ulong, ctypes.c_char_p]
-        self.umount2: Any = library.umount2
-        self.umount2.argtypes = [ctypes.c_char_p, ctypes.c_int]
-        self.unshare: Any = library.unshare
-        self.unshare.argtypes = [ctypes.c_int]
-        self.statx: Any = library.statx
-        self.statx.argtypes = [ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_uint, ctypes.c_char_p]
-        self.syscall: Any = library.syscall
-        self.syscall.restype = ctypes.c_long
+
+        def function(name: str, *arguments: type[Any]) -> Any:
+            entry = library[name]
+            entry.argtypes = arguments
+            return entry
+
+        def call(number: int, *arguments: type[Any]) -> Any:
+            # Each lookup by index gives an entry of its own, so that every call keeps its own argument types.
+            entry = function("syscall", ctypes.c_long, *arguments)
+            entry.restype = ctypes.c_long
+            return functools.partial(entry, number)
+
+        self.mount = function("mount", _TEXT, _TEXT, _TEXT, ctypes.c_ulong, _TEXT)
+        self.umount2 = function("umount2", _TEXT, _INT)
+        self.unshare = function("unshare", _INT)
+        statx_arguments = (_INT, _TEXT, _INT, _UINT, _TEXT)
+        if hasattr(library, "statx"):
+            self.statx = function("statx", *statx_arguments)
+        else:  # older musl
+            self.statx = call(_NR_STATX.get(os.uname().machine, _NR_STATX_GENERIC), *statx_arguments)
+        self.openat2 = call(437, _INT, _TEXT, _TEXT, _SIZE)
+        self.open_tree = call(428, _INT, _TEXT, _UINT)
+        self.move_mount = call(429, _INT, _TEXT, _INT, _TEXT, _UINT)
+        self.mount_setattr = call(442, _INT, _TEXT, _UINT, _TEXT, _SIZE)
+        self.fsopen = call(430, _TEXT, _UINT)
+        self.fsconfig = call(431, _INT, _UINT, _TEXT, _TEXT, _INT)
+        self.statmount = call(457, _TEXT, _TEXT, _SIZE, _UINT)
 
 
 @functools.cache
@@ -124,9 +142,9 @@ def _libc() -> _Libc:
     return _Libc()
 
 
-def _failed(path: str | bytes | None = None) -> OSError:
+def _failed(path: str | None = None) -> OSError:
     number = ctypes.get_errno()
-    return OSError(number, os.strerror(number), os.fsdecode(path) if path is not None else None)
+    return OSError(number, os.strerror(number), path)
 
 
 def encode(text: str) -> bytes:
@@ -162,7 +180,7 @@ def umount2(target: str, flags: int) -> None:
 def unshare(flags: int) -> None:
     """System call unshare, for the calling thread alone."""
     if _libc().unshare(flags) != 0:
-        raise _failed(None)
+        raise _failed()
 
 
 class Statx(NamedTuple):
@@ -184,8 +202,11 @@ class Statx(NamedTuple):
 def statx(dir_fd: int, path: str, flags: int, mask: int) -> Statx:
     """System call statx; with AT_STATX_DONT_SYNC the filesystem answers from what it knows, without a peer."""
     buffer = ctypes.create_string_buffer(_STATX_SIZE)
-    if _libc().statx(dir_fd, encode(path), flags, mask, buffer) != 0:
-        raise _failed(path)
+    data = encode(path)
+    while _libc().statx(dir_fd, data, flags, mask, buffer) != 0:
+        error = _failed(path)
+        if error.errno != errno.EINTR:
+            raise error
     got, attributes, uid, gid, mode, inode, known, major, minor, mount_id = _STATX.unpack_from(buffer)
     return Statx(
         mode,
@@ -201,16 +222,18 @@ def statx(dir_fd: int, path: str, flags: int, mask: int) -> Statx:
 
 def openat2(dir_fd: int, path: str, flags: int, resolve: int, mode: int = 0) -> int:
     """System call openat2 (kernel 5.6): the descriptor, always close-on-exec."""
-    how = struct.pack("<QQQ", flags | os.O_CLOEXEC, mode, resolve)
-    fd = _libc().syscall(_NR_OPENAT2, dir_fd, encode(path), how, ctypes.c_size_t(len(how)))
-    if fd < 0:
-        raise _failed(path)
+    how = _OPEN_HOW.pack(flags | os.O_CLOEXEC, mode, resolve)
+    data = encode(path)
+    while (fd := _libc().openat2(dir_fd, data, how, _OPEN_HOW.size)) < 0:
+        error = _failed(path)
+        if error.errno != errno.EINTR:
+            raise error
     return int(fd)
 
 
 def open_tree(dir_fd: int, path: str, flags: int) -> int:
     """System call open_tree (kernel 5.2): a descriptor of the place, or of a detached copy of its mount."""
-    fd = _libc().syscall(_NR_OPEN_TREE, dir_fd, encode(path), ctypes.c_uint(flags | OPEN_TREE_CLOEXEC))
+    fd = _libc().open_tree(dir_fd, encode(path), flags | OPEN_TREE_CLOEXEC)
     if fd < 0:
         raise _failed(path)
     return int(fd)
@@ -218,33 +241,29 @@ def open_tree(dir_fd: int, path: str, flags: int) -> int:
 
 def move_mount(from_fd: int, from_path: str, to_fd: int, to_path: str, flags: int) -> None:
     """System call move_mount (kernel 5.2)."""
-    if _libc().syscall(_NR_MOVE_MOUNT, from_fd, encode(from_path), to_fd, encode(to_path), ctypes.c_uint(flags)) != 0:
+    if _libc().move_mount(from_fd, encode(from_path), to_fd, encode(to_path), flags) != 0:
         raise _failed(to_path)
 
 
 def mount_setattr(dir_fd: int, path: str, flags: int, attr_set: int, attr_clear: int, *, propagation: int = 0) -> None:
     """System call mount_setattr (kernel 5.12)."""
-    attributes = struct.pack("<QQQQ", attr_set, attr_clear, propagation, 0)
-    result = _libc().syscall(
-        _NR_MOUNT_SETATTR, dir_fd, encode(path), ctypes.c_uint(flags), attributes, ctypes.c_size_t(len(attributes))
-    )
-    if result != 0:
+    attributes = _MOUNT_ATTR.pack(attr_set, attr_clear, propagation, 0)
+    if _libc().mount_setattr(dir_fd, encode(path), flags, attributes, _MOUNT_ATTR.size) != 0:
         raise _failed(path)
 
 
 def fsopen(fs_type: str) -> int:
     """System call fsopen (kernel 5.2): a descriptor on which a filesystem's options can be tried."""
-    fd = _libc().syscall(_NR_FSOPEN, encode(fs_type), ctypes.c_uint(1))
+    fd = _libc().fsopen(encode(fs_type), 1)
     if fd < 0:
-        raise _failed(None)
+        raise _failed()
     return int(fd)
 
 
 def fsconfig(fd: int, command: int, key: str, value: str | None) -> None:
     """System call fsconfig: give the context one option."""
-    data = encode(value) if value is not None else None
-    if _libc().syscall(_NR_FSCONFIG, fd, ctypes.c_uint(command), encode(key), data, 0) != 0:
-        raise _failed(None)
+    if _libc().fsconfig(fd, command, encode(key), encode(value) if value is not None else None, 0) != 0:
+        raise _failed()
 
 
 def mount_fs_type(unique_mount_id: int) -> str:
@@ -252,14 +271,13 @@ def mount_fs_type(unique_mount_id: int) -> str:
 
     :param unique_mount_id: from ``statx`` with STATX_MNT_ID_UNIQUE.
     """
-    request = struct.pack("<IIQQ", 24, 0, unique_mount_id, _STATMOUNT_FS_TYPE)
+    request = _MOUNT_ID_REQUEST.pack(_MOUNT_ID_REQUEST.size, 0, unique_mount_id, _STATMOUNT_FS_TYPE)
     answer = ctypes.create_string_buffer(1024)
-    if _libc().syscall(_NR_STATMOUNT, request, answer, ctypes.c_size_t(len(answer)), ctypes.c_uint(0)) != 0:
-        raise _failed(None)
+    if _libc().statmount(request, answer, len(answer), 0) != 0:
+        raise _failed()
     raw = answer.raw
-    (got,) = struct.unpack_from("<Q", raw, 8)
+    got, offset = _STATMOUNT.unpack_from(raw)
     if not got & _STATMOUNT_FS_TYPE:
         return ""
-    (offset,) = struct.unpack_from("<I", raw, 36)
     begin = _STATMOUNT_STRINGS + offset
     return raw[begin : raw.index(b"\0", begin)].decode("utf-8", "surrogateescape")

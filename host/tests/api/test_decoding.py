@@ -72,7 +72,17 @@ def test_a_null_value_of_a_mapping_is_the_empty_value() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given_value", "text"), [(5, "5"), (0.5, "0.5"), (1000.0, "1000"), (10**15, str(10**15)), ("1Gi", "1Gi")]
+    ("given_value", "text"),
+    [
+        (5, "5"),
+        (0.5, "500m"),
+        (1000.0, "1k"),
+        (1024, "1024"),
+        (10**15, "1P"),
+        ("1Gi", "1Gi"),
+        ("1024Mi", "1Gi"),
+        ("1K", "1K"),
+    ],
 )
 def test_numbers_become_quantities(given_value: object, text: str) -> None:
     document = {"spec": {"volumes": [{"emptyDir": {"sizeLimit": given_value}}]}}

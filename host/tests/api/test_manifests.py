@@ -151,7 +151,7 @@ spec:
     volumes = manifest.obj.spec.volumes
     assert volumes[0].secret is not None
     assert volumes[0].secret.default_mode == 0o400
-    assert [volume.empty_dir.size_limit for volume in volumes[1:] if volume.empty_dir] == ["1000", "1000"]
+    assert [volume.empty_dir.size_limit for volume in volumes[1:] if volume.empty_dir] == ["1k", "1k"]
 
 
 def test_problems_found_later_get_their_lines_too(tmp_path: Path) -> None:

@@ -385,3 +385,19 @@ def test_pods_may_be_made_with_types(store: EmbeddedStore) -> None:
     pod = store.create(Pod(metadata=ObjectMeta(name="web"), spec=PodSpec(containers=[Container(name="main")])))
     assert pod.status.phase == "Pending"
     assert pod.spec.restart_policy == "Always"
+
+
+def test_quantities_come_back_in_canonical_form(store: EmbeddedStore) -> None:
+    document = POD | {"spec": POD["spec"] | {"volumes": [{"name": "data", "emptyDir": {"sizeLimit": "1024Mi"}}]}}
+    made = store.create(document)
+    assert isinstance(made, Pod)
+    assert made.spec.volumes[0].empty_dir is not None
+    assert made.spec.volumes[0].empty_dir.size_limit == "1Gi"
+    assert store.replace(document).metadata.resource_version == made.metadata.resource_version
+
+
+def test_an_object_that_no_server_would_take(store: EmbeddedStore) -> None:
+    huge = POD | {"spec": POD["spec"] | {"affinity": {"fill": "x" * (3 * 1024 * 1024)}}}
+    with pytest.raises(InvalidObjectError, match="Too long"):
+        store.create(huge)
+    assert store.list(Pod).items == []

@@ -1,6 +1,6 @@
 """From JSON-like data to data that fits an API type: wrong types are told with their field paths, all at once.
 
-Nulls count as absent, as in Kubernetes; numbers become text where a quantity is wanted; unknown fields are kept and
+Nulls count as absent, as in Kubernetes; quantities get their canonical form, numbers too; unknown fields are kept and
 listed. Used by ``volumehost.api.convert`` and ``volumehost.api.manifests`` on everything that comes from outside.
 """
 
@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from volumehost.api.schema import Anything, ListOf, MapOf, Scalar, Shape, StructOf
+from volumehost.errors import QuantityError
+from volumehost.sdk.quantity import parse_quantity
 
 _MAX_DEPTH = 100
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -145,8 +147,9 @@ class _Walk:
         return None
 
     def scalar(self, value: Any, wanted: str, path: str) -> Any:
-        if wanted == "quantity" and isinstance(value, (int, float)) and not isinstance(value, bool):
-            return _number_text(value)
+        """A value of the wanted kind; of another one only where nobody could have meant anything else."""
+        if wanted == "quantity" and isinstance(value, (int, float, str)) and not isinstance(value, bool):
+            return self.quantity(value, path)
         if isinstance(value, bool):
             if wanted == "bool":
                 return value
@@ -154,10 +157,8 @@ class _Walk:
             if wanted == "int":
                 return self.integer(value, path)
         elif isinstance(value, str):
-            if wanted == "bytes":
-                return self.base64_text(value, path)
-            if wanted in {"str", "quantity"}:
-                return self.text(value, path)
+            if wanted in {"str", "bytes"}:
+                return self.text(value, path) if wanted == "str" else self.base64_text(value, path)
         elif isinstance(value, bytes):
             if wanted == "bytes":
                 return base64.b64encode(value).decode()
@@ -166,6 +167,14 @@ class _Walk:
             return timestamp(value) if isinstance(value, dt.datetime) else value.isoformat()
         self.wrong(path, f"expected {_WANTED[wanted]}, got {_name(value)}{_quote_hint(value, wanted)}")
         return "" if wanted != "int" else 0
+
+    def quantity(self, value: float | str, path: str) -> str:
+        """A quantity in the form in which an API server gives it back; what is none is left for validation."""
+        text = self.text(value, path) if isinstance(value, str) else _number_text(value)
+        try:
+            return str(parse_quantity(text))
+        except QuantityError:
+            return text
 
     def text(self, value: str, path: str) -> str:
         if not _is_unicode(value):

@@ -24,6 +24,9 @@ logger = logging.getLogger(__name__)
 _FILE_MODE = 0o600
 _DIRECTORY_MODE = 0o750
 _SWITCH_PAUSE = 0.01
+_MAX_IDLE = 8
+#: The log is cut back to this size once its content is in the file, in bytes.
+_LOG_BYTES = 8 * 1024 * 1024
 
 
 class Database:
@@ -57,7 +60,7 @@ class Database:
     @contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
         """A transaction that nobody else writes during; on disk when the block ends, undone when it raises."""
-        with self._connection("write the store") as connection, self._writer():
+        with self._writer(), self._connection("write the store") as connection:
             self._check_identity()
             connection.execute("BEGIN IMMEDIATE")
             try:
@@ -87,8 +90,18 @@ class Database:
             for connection in idle:
                 connection.close()
 
+    def _after_fork(self) -> None:
+        """Start afresh in a child process: another thread of the parent may have held the locks."""
+        if os.getpid() != self._process:
+            self._lock = threading.Lock()
+            self._writing = threading.Lock()
+            self._inherited += self._idle
+            self._idle = []
+            self._process = os.getpid()
+
     @contextmanager
     def _writer(self) -> Iterator[None]:
+        self._after_fork()
         if not self._writing.acquire(timeout=self._busy_timeout):
             raise StoreError(
                 f"{self.path}: another thread has been writing for {self._busy_timeout:g} s",
@@ -102,6 +115,7 @@ class Database:
 
     @contextmanager
     def _connection(self, action: str) -> Iterator[sqlite3.Connection]:
+        self._after_fork()
         connection = self._take(action)
         try:
             yield connection
@@ -112,11 +126,6 @@ class Database:
 
     def _take(self, action: str) -> sqlite3.Connection:
         with self._lock:
-            if os.getpid() != self._process:
-                self._inherited += self._idle
-                self._idle = []
-                self._writing = threading.Lock()
-                self._process = os.getpid()
             if self._closed:
                 raise StoreError(f"{self.path} has been closed", action=action, subject=self.path)
             if self._idle:
@@ -126,7 +135,7 @@ class Database:
 
     def _give_back(self, connection: sqlite3.Connection) -> None:
         with self._lock:
-            if not self._closed:
+            if not self._closed and len(self._idle) < _MAX_IDLE:
                 self._idle.append(connection)
                 return
         connection.close()
@@ -139,6 +148,7 @@ class Database:
         try:
             _switch_to_wal(connection, self._busy_timeout)
             connection.execute("PRAGMA synchronous = FULL")
+            connection.execute(f"PRAGMA journal_size_limit = {_LOG_BYTES}")
             # Deleted secrets are overwritten, not only forgotten.
             connection.execute("PRAGMA secure_delete = ON")
             bring_up_to_date(connection, self.path)

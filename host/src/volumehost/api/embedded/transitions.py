@@ -22,6 +22,9 @@ from volumehost.errors import ApiError, ConflictError, InvalidObjectError
 
 Document = dict[str, Any]
 
+#: No object is larger: 3 MiB, what an API server takes in one request.
+MAX_OBJECT_BYTES = 3 * 1024 * 1024
+
 
 def new_document(item: Incoming, *, uid: str, now: str) -> Document:
     """The document of a new object, which must have its name.
@@ -157,5 +160,14 @@ def _desired(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def encode(document: Document) -> bytes:
-    """The document as it is kept."""
-    return msgspec.json.encode(document)
+    """The document as it is kept.
+
+    :raises InvalidObjectError: it is larger than an API server would take.
+    """
+    body = msgspec.json.encode(document)
+    if len(body) > MAX_OBJECT_BYTES:
+        subject = f"{document['kind']} {document['metadata']['name']}"
+        raise InvalidObjectError(
+            subject=subject, problems=[("$", f"Too long: may not be more than {MAX_OBJECT_BYTES} bytes")]
+        )
+    return body

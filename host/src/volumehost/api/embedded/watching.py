@@ -16,8 +16,11 @@ from volumehost.api.embedded.incoming import typed_from_body
 from volumehost.api.kinds import Kind
 from volumehost.api.objects import ObjectMeta
 
-#: How often another process' commits are looked for, in seconds: one read of shared memory each time.
-_POLL_SECONDS = 0.05
+#: How often another process' commits are looked for, in seconds: one read of shared memory each time. Often when
+#: something has just happened, since an answer may follow; less often the longer it has been quiet.
+_SHORTEST_PAUSE = 0.005
+_LONGEST_PAUSE = 0.05
+_PAUSE_PER_QUIET_SECOND = 0.05
 #: How often a watcher that hears nothing else is told how far it has got, in seconds.
 _BOOKMARK_SECONDS = 30.0
 
@@ -93,19 +96,19 @@ class Watch:
                 if position > told and time.monotonic() - quiet_since >= self._bookmark_seconds:
                     yield self._bookmark(position)
                     told, quiet_since = position, time.monotonic()
-                self._wait(connection, seen, version)
+                self._wait(connection, seen, version, quiet_since)
 
-    def _wait(self, connection: sqlite3.Connection, seen: int, version: int) -> None:
+    def _wait(self, connection: sqlite3.Connection, seen: int, version: int, quiet_since: float) -> None:
         """Return when something was committed anywhere, when the watch is over, or when a bookmark may be due."""
         bookmark_due = time.monotonic() + self._bookmark_seconds
         while not (self._stopped() or self._expired()) and time.monotonic() < bookmark_due:
-            if self._commits.wait(seen, self._pause()) or _data_version(connection) != version:
+            if self._commits.wait(seen, self._pause(quiet_since)) or _data_version(connection) != version:
                 return
 
-    def _pause(self) -> float:
-        if self._deadline is None:
-            return _POLL_SECONDS
-        return max(0.0, min(_POLL_SECONDS, self._deadline - time.monotonic()))
+    def _pause(self, quiet_since: float) -> float:
+        now = time.monotonic()
+        pause = min(max((now - quiet_since) * _PAUSE_PER_QUIET_SECOND, _SHORTEST_PAUSE), _LONGEST_PAUSE)
+        return pause if self._deadline is None else max(0.0, min(pause, self._deadline - now))
 
     def _expired(self) -> bool:
         return self._deadline is not None and time.monotonic() >= self._deadline

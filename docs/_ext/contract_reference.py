@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import Any, ClassVar
 
 from docutils import nodes
-from signatures import signature_text
+from signatures import API_OBJECTS, annotation_text, signature_text
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
@@ -137,22 +137,32 @@ def member_lines(documented: type) -> Iterator[str]:
         for member in documented:
             yield from python_object("attribute", member.name, "", [f"``{member.value!r}``"])
         return
-    if dataclasses.is_dataclass(documented):
-        for field in dataclasses.fields(documented):
-            if field.init:
-                yield f".. py:attribute:: {field.name}"
-                yield f"   :type: {field.type}"
-                yield ""
+    for name, annotation in own_fields(documented):
+        yield f".. py:attribute:: {name}"
+        yield f"   :type: {annotation_text(annotation, documented.__module__)}"
+        if documented.__module__.startswith(API_OBJECTS):
+            yield "   :no-index:"  # a thousand fields, many of one name: nobody looks them up in the index
+        yield ""
     for name, member in vars(documented).items():
         public = not name.startswith("_") or name in {"__call__", "__enter__", "__exit__"}
         if public and (not name.startswith("__") or inspect.getdoc(member)):
             yield from method_lines(name, member)
 
 
+def own_fields(documented: type) -> list[tuple[str, object]]:
+    """Name and annotation of the public fields of a dataclass or msgspec struct, inherited ones left out."""
+    if dataclasses.is_dataclass(documented):
+        names = [field.name for field in dataclasses.fields(documented) if field.init]
+    else:
+        names = list(getattr(documented, "__struct_fields__", ()))
+    own = inspect.get_annotations(documented)
+    return [(name, own[name]) for name in names if name in own and not name.startswith("_")]
+
+
 def method_lines(name: str, member: Any) -> Iterator[str]:
     """One method, class method, static method or property; nothing for anything else."""
-    if isinstance(member, property):
-        returns = signature_text(member.fget).partition(" -> ")[2] if member.fget else ""
+    if isinstance(member, property) and member.fget:
+        returns = signature_text(member.fget).partition(" -> ")[2]
         yield f".. py:property:: {name}"
         yield f"   :type: {returns}"
         yield ""
@@ -231,6 +241,8 @@ class ReferenceDirective(SphinxDirective):
     optional_arguments = 1
     has_content = True
     sources: ClassVar[tuple[ModuleType, ...]] = ()
+    #: In which module names without one are looked for.
+    home = "volumehost"
 
     def lines(self) -> Iterator[str]:
         raise NotImplementedError
@@ -238,7 +250,8 @@ class ReferenceDirective(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         for module in self.sources:
             self.env.note_dependency(str(module.__file__))
-        text = "\n".join([".. py:currentmodule:: volumehost", "", *self.lines()])
+        text = "\n".join([*self.lines()])
+        text = f".. py:currentmodule:: {self.home}\n\n{text}"
         return self.parse_text_to_nodes(text, allow_section_headings=True)
 
 
@@ -274,6 +287,8 @@ class ModuleReference(ReferenceDirective):
     def lines(self) -> Iterator[str]:
         module = importlib.import_module(self.arguments[0])
         self.env.note_dependency(str(module.__file__))
+        if module.__name__ == API_OBJECTS:
+            self.home = module.__name__
         yield from reference_lines(module, public_members(module))
 
 

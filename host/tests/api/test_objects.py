@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -189,3 +191,30 @@ def test_contract_alone_loads_no_api_types() -> None:
     code = "import sys, volumehost; print(*{'msgspec', 'yaml', 'sqlite3', 'volumehost.api'} & sys.modules.keys())"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""
+
+
+#: Wire names of the fields that each type has in Kubernetes 1.36.
+KUBERNETES_FIELDS = json.loads((Path(__file__).parent / "kubernetes_1_36_fields.json").read_text())
+#: One type of ours stands for several of theirs.
+SHARED = {"Condition", "IPAddress"}
+
+
+@pytest.mark.parametrize("name", KUBERNETES_FIELDS)
+def test_fields_are_those_of_kubernetes(name: str) -> None:
+    struct = getattr(objects, name)
+    ours = set(struct.__struct_encode_fields__)
+    if issubclass(struct, objects.KubeObject):
+        ours -= {"apiVersion", "kind", "metadata"}
+    assert ours == set(KUBERNETES_FIELDS[name])
+
+
+def test_every_type_of_a_spec_is_among_them() -> None:
+    without = {
+        "KubeObject",
+        "TokenRequest",
+        "ObjectMeta",
+        "OwnerReference",
+        "LabelSelector",
+        "LabelSelectorRequirement",
+    } | SHARED
+    assert {struct.__name__ for struct in all_structs()} - without <= set(KUBERNETES_FIELDS)

@@ -11,10 +11,12 @@ import dataclasses
 import enum
 import importlib
 import inspect
+import sys
 from collections.abc import Iterable, Iterator
 from types import ModuleType
 from typing import Any, ClassVar
 
+import signatures
 from docutils import nodes
 from signatures import API_OBJECTS, annotation_text, signature_text
 from sphinx.application import Sphinx
@@ -248,7 +250,7 @@ class ReferenceDirective(SphinxDirective):
         raise NotImplementedError
 
     def run(self) -> list[nodes.Node]:
-        for module in self.sources:
+        for module in (*self.sources, sys.modules[__name__], signatures):
             self.env.note_dependency(str(module.__file__))
         text = "\n".join([*self.lines()])
         text = f".. py:currentmodule:: {self.home}\n\n{text}"

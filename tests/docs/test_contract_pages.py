@@ -106,3 +106,25 @@ def test_the_tree_of_errors_is_whole_on_the_page_and_in_the_module(page):
                 assert drawn.index(base.__name__) < drawn.index(error.__name__)
     told = set(re.findall(r"\w+Error\b", errors.__doc__ or ""))
     assert [c.__name__ for c in classes if c.__name__ not in told] == []
+
+
+def test_types_that_share_a_name_are_linked_apart(site):
+    """A Spec's volume is the API object, not the Protocol of the same name."""
+    html = (site / "reference/spec.html").read_text()
+    assert 'href="api-objects.html#volumehost.api.objects.Volume"' in html
+    assert 'href="returned-objects.html#volumehost.Volume"' not in html
+
+
+def test_every_api_object_is_on_its_page_with_its_fields(page):
+    from volumehost.api import objects
+
+    shown = page("reference/api-objects")
+    structs = [
+        getattr(objects, name) for name in objects.__all__ if hasattr(getattr(objects, name), "__struct_fields__")
+    ]
+    assert len(structs) > 80
+    for struct in structs:
+        assert f"volumehost.api.objects.{struct.__name__}" in shown.signatures
+        for name in struct.__annotations__:
+            if name in struct.__struct_fields__:
+                assert f" {name}:" in shown.text

@@ -9,7 +9,7 @@ import pytest
 
 from volumehost import Attributes, ReconstructedVolume, Spec, VolumeManager, hookimpl
 from volumehost.api.convert import to_object
-from volumehost.api.objects import Pod, Volume
+from volumehost.api.objects import PersistentVolume, PersistentVolumeClaim, Pod, Volume
 from volumehost.errors import NotSupportedMetricsError
 from volumehost.loader.events import NoProber
 from volumehost.mount import syscalls
@@ -327,5 +327,57 @@ def nfs(data):
 
     def make(name="v", path=None):
         return {"name": name, "nfs": {"server": "s", "path": path or data}}
+
+    return make
+
+
+@pytest.fixture
+def claimed(data):
+    """Puts a claim and the volume that it is bound to into an API; both can be changed on the way."""
+
+    def make(api, name="claim", *, phase="Bound", claim=None, volume=None, path=None, reference=True):
+        made = api.create(
+            to_object(
+                PersistentVolumeClaim,
+                {
+                    "metadata": {"name": name, "namespace": "default", **(claim or {}).pop("metadata", {})},
+                    "spec": {
+                        "accessModes": ["ReadWriteOnce"],
+                        "resources": {"requests": {"storage": "1Gi"}},
+                        "volumeName": f"pv-{name}",
+                        **(claim or {}),
+                    },
+                },
+            )
+        )
+        made.status.phase = phase
+        made = api.replace_status(made)
+        api.create(
+            to_object(
+                PersistentVolume,
+                {
+                    "metadata": {"name": f"pv-{name}", **(volume or {}).pop("metadata", {})},
+                    "spec": {
+                        "capacity": {"storage": "1Gi"},
+                        "accessModes": ["ReadWriteOnce"],
+                        "nfs": {"server": "s", "path": path or data},
+                        **(
+                            {
+                                "claimRef": {
+                                    "kind": "PersistentVolumeClaim",
+                                    "namespace": "default",
+                                    "name": name,
+                                    "uid": made.metadata.uid,
+                                }
+                            }
+                            if reference
+                            else {}
+                        ),
+                        **(volume or {}),
+                    },
+                },
+            )
+        )
+        return made
 
     return make

@@ -69,3 +69,16 @@ def test_a_change_between_asking_and_waiting_is_not_missed():
         return state.get("ready", False)
 
     assert waits.wait("u", condition, 60)
+
+
+def test_once_acts_when_it_holds_and_never_again():
+    waits, state, acted = PodWaits(time.monotonic), {"ready": False}, []
+    waits.once("u", lambda: state["ready"], lambda: acted.append(1))
+    waits.notify("u")
+    assert acted == []
+    state["ready"] = True
+    waits.notify("u")
+    waits.notify("u")
+    assert acted == [1]
+    waits.once("u", lambda: True, lambda: acted.append(2))
+    assert acted == [1, 2]

@@ -47,6 +47,7 @@ class PodUnmounting:
         """
         if self._parts.waits.wait(uid, lambda: self.is_gone(uid), seconds):
             return
+        self._finish_later(uid)
         left = self._parts.status.of_leftover(uid).volumes
         raise WaitTimeoutError(
             f"mounted volumes=[{' '.join(sorted(volume.volume for volume in left))}] after {seconds:g} s",
@@ -73,14 +74,23 @@ class PodUnmounting:
         self._parts.populator.forget(uid)
 
     def finish_what_was_begun(self) -> None:
-        """Complete pods whose end was recorded, and whose volumes are gone already."""
+        """Complete pods whose end a former manager recorded: those whose volumes are gone now, the others later."""
         for (volume, uid), record in self._journal.entries().items():
-            if volume or not record.get("ended") or not self.is_gone(uid):
-                continue
+            if not volume and record.get("ended"):
+                self._finish_later(uid)
+
+    def _finish_later(self, uid: str) -> None:
+        """Finish the pod when its last volume is gone, though nobody waits for that any more."""
+        record = self._journal.entry("", uid) or {}
+        namespace, name = str(record.get("ns", "")), str(record.get("pod", ""))
+
+        def finish() -> None:
             try:
-                self.finish(uid, str(record.get("ns", "")), str(record.get("pod", "")))
+                self.finish(uid, namespace, name)
             except VolumeHostError as error:
-                logger.warning("pod %s is not gone yet: %s", uid, error)
+                logger.warning("pod %s/%s is not gone yet: %s", namespace, name, error)
+
+        self._parts.waits.once(uid, lambda: self.is_gone(uid), lambda: self._parts.timers.call_later(0, finish))
 
     # --- which pods -------------------------------------------------------------------------------------------------
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+
+Condition = Callable[[], bool]
+Action = Callable[[], None]
 
 
 class PodWaits:
@@ -13,21 +15,38 @@ class PodWaits:
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._lock = threading.Lock()
-        self._waits: dict[str, list[tuple[Callable[[], bool], threading.Event]]] = {}
+        self._waits: dict[str, list[tuple[Condition, Action]]] = {}
 
-    def wait(self, pod_uid: str, condition: Callable[[], bool], timeout: float) -> bool:
+    def wait(self, pod_uid: str, condition: Condition, timeout: float) -> bool:
         """Wait at most ``timeout`` seconds until the condition holds; whether it does.
 
         The condition is asked at once, and then whenever :meth:`notify` is called for the pod, by that caller.
         """
         deadline = self._clock() + timeout
-        with self._registered(pod_uid, condition) as event:
+        event = threading.Event()
+        entry = (condition, event.set)
+        self._register(pod_uid, entry)
+        try:
             while not condition():
                 left = deadline - self._clock()
                 if left <= 0 or not event.wait(left):
                     return condition()
                 event.clear()
             return True
+        finally:
+            self._forget(pod_uid, entry)
+
+    def once(self, pod_uid: str, condition: Condition, action: Action) -> None:
+        """Call the action, once, when the condition holds; by whoever notifies, so it must be quick."""
+
+        def act() -> None:
+            if self._forget(pod_uid, entry):
+                action()
+
+        entry = (condition, act)
+        self._register(pod_uid, entry)
+        if condition():
+            act()
 
     def notify(self, pod_uid: str) -> None:
         """Something about the pod changed: wake those whose condition holds now."""
@@ -35,19 +54,20 @@ class PodWaits:
             return
         with self._lock:
             waits = list(self._waits.get(pod_uid, ()))
-        for condition, event in waits:
+        for condition, action in waits:
             if condition():
-                event.set()
+                action()
 
-    @contextmanager
-    def _registered(self, pod_uid: str, condition: Callable[[], bool]) -> Iterator[threading.Event]:
-        entry = (condition, threading.Event())
+    def _register(self, pod_uid: str, entry: tuple[Condition, Action]) -> None:
         with self._lock:
             self._waits.setdefault(pod_uid, []).append(entry)
-        try:
-            yield entry[1]
-        finally:
-            with self._lock:
-                self._waits[pod_uid].remove(entry)
-                if not self._waits[pod_uid]:
-                    del self._waits[pod_uid]
+
+    def _forget(self, pod_uid: str, entry: tuple[Condition, Action]) -> bool:
+        with self._lock:
+            entries = self._waits.get(pod_uid, [])
+            if entry not in entries:
+                return False
+            entries.remove(entry)
+            if not entries:
+                del self._waits[pod_uid]
+            return True

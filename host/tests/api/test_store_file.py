@@ -315,3 +315,22 @@ def test_deleted_secrets_leave_no_trace_in_the_file(path: str) -> None:
         with pytest.raises(ObjectNotFoundError):
             store.get(Secret, "s")
     assert marker not in Path(path).read_bytes()
+
+
+def test_a_relative_path_stays_where_it_was_opened(tmp_path: Path) -> None:
+    here = os.getcwd()
+    os.chdir(tmp_path)
+    try:
+        store = EmbeddedStore("store.sqlite3")
+    finally:
+        os.chdir(here)
+    with store:
+        store.create(config_map("c"))
+    assert (tmp_path / "store.sqlite3").exists()
+
+
+def test_a_link_is_explained(tmp_path: Path) -> None:
+    make_link(str(tmp_path / "store.sqlite3"))
+    with pytest.raises(StoreError) as caught:
+        EmbeddedStore(str(tmp_path / "store.sqlite3"))
+    assert "symbolic link" in caught.value.hint

@@ -401,3 +401,15 @@ def test_an_object_that_no_server_would_take(store: EmbeddedStore) -> None:
     with pytest.raises(InvalidObjectError, match="Too long"):
         store.create(huge)
     assert store.list(Pod).items == []
+
+
+def test_lists_of_one_namespace_and_of_all(store: EmbeddedStore) -> None:
+    for namespace in ("one", "two"):
+        store.create(ConfigMap(metadata=ObjectMeta(name="c", namespace=namespace)))
+    assert [found.metadata.namespace for found in store.list(ConfigMap).items] == ["one", "two"]
+    assert len(store.list(ConfigMap, "").items) == 2
+    assert len(store.list(ConfigMap, "one").items) == 1
+    store.create(StorageClass(metadata=ObjectMeta(name="fast"), provisioner="example.com/x"))
+    assert len(store.list(StorageClass, "one").items) == 1
+    events = store.watch(StorageClass, "one", resource_version="0", timeout=0)
+    assert [event.object.metadata.name for event in events] == ["fast"]

@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 
 from volumehost.api.yaml_reader import YamlError, read_yaml
 
+LOADERS = [getattr(yaml, "CSafeLoader", yaml.SafeLoader), yaml.SafeLoader]
 
-def read_one(text: str) -> Any:
-    (document,) = read_yaml(text)
+
+def read_one(text: str, **loader: Any) -> Any:
+    (document,) = read_yaml(text, **loader)
     return document.value
 
 
@@ -67,9 +69,10 @@ def read_one(text: str) -> Any:
     ],
 )
 def test_scalars(text: str, value: object) -> None:
-    found = read_one(f"key: {text}")["key"]
-    assert found == value
-    assert type(found) is type(value)
+    for loader in LOADERS:
+        found = read_one(f"key: {text}", loader=loader)["key"]
+        assert found == value
+        assert type(found) is type(value)
 
 
 @pytest.mark.parametrize(
@@ -114,9 +117,10 @@ def test_refused_with_the_line(text: str, line: int, reason: str) -> None:
 
 
 @pytest.mark.parametrize("opening", ["[", "{", "- ", "a: [", "? "])
-def test_deep_nesting_is_refused(opening: str) -> None:
+@pytest.mark.parametrize("loader", LOADERS)
+def test_deep_nesting_is_refused(opening: str, loader: Any) -> None:
     with pytest.raises(YamlError):
-        list(read_yaml(opening * 20_000))
+        list(read_yaml(opening * 20_000, loader=loader))
 
 
 def test_a_bomb_of_aliases_is_refused_at_once() -> None:
@@ -171,9 +175,10 @@ def test_anchors_end_with_their_document() -> None:
         list(read_yaml("a: &x 1\n---\nb: *x"))
 
 
-def test_every_field_has_its_line() -> None:
+@pytest.mark.parametrize("loader", LOADERS)
+def test_every_field_has_its_line(loader: Any) -> None:
     text = "spec:\n  volumes:\n  - name: a\n    emptyDir: {}\n  - name: b\n  data:\n    tls.crt: x\n"
-    (document,) = read_yaml(text)
+    (document,) = read_yaml(text, loader=loader)
     assert document.lines == {
         "$": 1,
         "$.spec": 2,

@@ -57,7 +57,7 @@ class ApiClient(Protocol):
     def list(
         self, kind: type[T], namespace: str | None = None, labels: Mapping[str, str] | str | None = None
     ) -> ObjectList[T]:
-        """All objects of the kind, in every namespace for None, whose labels match.
+        """All objects of the kind, in every namespace for None and "", whose labels match.
 
         ``labels`` is a mapping of required labels or a selector in Kubernetes' syntax (``app=web,tier!=cache``).
         Sorted by namespace and name.

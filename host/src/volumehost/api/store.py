@@ -70,7 +70,7 @@ class EmbeddedStore:
         history: HistoryLimits | None = None,
         busy_timeout: float = 10.0,
     ) -> None:
-        self.path = path
+        self.path = path = os.path.abspath(path)
         self._clock = clock
         self._history = history or HistoryLimits()
         self._commits = Commits()
@@ -109,7 +109,7 @@ class EmbeddedStore:
         known = self._kind(kind)
         selector = parse_selector(labels)
         with self._database.read() as connection:
-            bodies = select_bodies(connection, known, namespace)
+            bodies = select_bodies(connection, known, _scope(known, namespace))
             version = latest_version(connection)
         objects = (typed_from_body(known, body) for body in bodies)
         return ObjectList([obj for obj in objects if selector.matches(obj.metadata.labels)], str(version))
@@ -126,6 +126,7 @@ class EmbeddedStore:
         """See ApiClient. A resource version that is too old is told here, not at the first event."""
         known = self._kind(kind)
         position = _parse_version(resource_version)
+        namespace = _scope(known, namespace)
         with self._database.read() as connection:
             if position is not None:
                 read_after(connection, position, known.kind, namespace, limit=1)
@@ -289,6 +290,11 @@ def _select(connection: sqlite3.Connection, kind: Kind[Any], name: str, namespac
         raise ObjectNotFoundError(f"there is no {subject}", subject=subject)
     body: bytes = row[0]
     return body
+
+
+def _scope(kind: Kind[Any], namespace: str | None) -> str | None:
+    """The one namespace that is meant, None for all."""
+    return (namespace or None) if kind.namespaced else None
 
 
 def _parse_version(resource_version: str) -> int | None:

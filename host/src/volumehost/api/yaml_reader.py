@@ -68,15 +68,16 @@ class _Lines:
     children: list[tuple[str | int, _Lines]] = field(default_factory=list)
 
 
-def read_yaml(text: str) -> Iterator[YamlDocument]:
+def read_yaml(text: str, *, loader: Any = _LOADER) -> Iterator[YamlDocument]:
     """The documents of a text that are not empty.
 
+    :param loader: PyYAML's parser, in C or in Python; only its events are used.
     :raises YamlError: the text is not YAML, or holds what no manifest needs.
     """
     composer = _Composer()
     number = 0
     try:
-        for event in yaml.parse(text, Loader=_LOADER):
+        for event in yaml.parse(text, Loader=loader):
             if isinstance(event, yaml.DocumentStartEvent):
                 number += 1
                 composer.start_document()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,6 +22,16 @@ _HINTS = {
     "SQLITE_NOLFS": "the filesystem cannot hold a file of that size",
     "SQLITE_TOOBIG": "the object is too large",
 }
+_SYSTEM_HINTS = {
+    errno.ENOSPC: _HINTS["SQLITE_FULL"],
+    errno.EDQUOT: _HINTS["SQLITE_FULL"],
+    errno.EROFS: _HINTS["SQLITE_READONLY"],
+    errno.EACCES: _HINTS["SQLITE_PERM"],
+    errno.EPERM: _HINTS["SQLITE_PERM"],
+    errno.ELOOP: "it is a symbolic link: put the file itself there",
+    errno.ENOTDIR: _HINTS["SQLITE_CANTOPEN"],
+    errno.EIO: _HINTS["SQLITE_IOERR"],
+}
 _DAMAGED = (
     "the file has been left as it is: stop every volumehost process, move it aside together with its -wal and -shm "
     "files, and start again; volumes that are mounted are found from disk. "
@@ -36,7 +47,8 @@ def store_errors(path: str, action: str) -> Iterator[None]:
     except sqlite3.Error as error:
         raise store_error(path, action, error) from error
     except OSError as error:
-        raise StoreError(f"{path}: {error.strerror or error}", action=action, subject=path) from error
+        hint = _SYSTEM_HINTS.get(error.errno or 0, "")
+        raise StoreError(f"{path}: {error.strerror or error}", action=action, subject=path, hint=hint) from error
 
 
 def store_error(path: str, action: str, error: sqlite3.Error) -> StoreError:

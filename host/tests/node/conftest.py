@@ -262,7 +262,7 @@ class DiskDevice:
 
 def source_of(spec):
     holder = spec.volume if spec.volume is not None else spec.persistent_volume.spec
-    return holder.nfs.path
+    return holder.nfs.path if holder.nfs is not None else "/var/empty"
 
 
 @pytest.fixture

@@ -118,9 +118,8 @@ def _start_locked(settings: Settings, root_dir: str, lock: RootDirLock) -> NodeP
     boot_id = settings.boot_id if settings.boot_id is not None else read_boot_id()
     journal = Journal(host.layout.journal_file(), boot_id=boot_id, wall_clock=settings.wall_clock)
     journal.open()
-    if settings.plugin_manager is None:
-        for error in plugins.init_plugins(settings.plugins, settings.prober or _default_prober(), host):
-            logger.warning("%s", error)
+    for error in plugins.init_plugins(settings.plugins, settings.prober or _default_prober(), host):
+        logger.warning("%s", error)
     dirty = DirtyKeys()
     services = Services(
         plugins=plugins,

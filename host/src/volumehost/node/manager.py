@@ -58,8 +58,8 @@ class VolumeManager:
     ::
 
         with VolumeManager("/var/lib/volumehost") as manager:
-            manager.mount_pod(pod)
-            for container in manager.container_mounts(pod):
+            status = manager.mount_pod(pod)
+            for container in manager.container_mounts(status):
                 ...
 
     Leaving it leaves mounts alone; a later manager finds them. While one manager works on a root directory, another
@@ -69,7 +69,7 @@ class VolumeManager:
     :param node_name: name of the node; the machine's by default.
     :param plugins: volume plugins (classes, instances, modules) besides those that are found.
     :param prober: how plugins are found; by the entry points of installed distributions by default.
-    :param plugin_manager: a manager whose plugins are loaded, instead of ``plugins`` and ``prober``.
+    :param plugin_manager: loads the plugins; a default one when not given. It must be new.
     :param api: the API; by default the embedded store in the root directory.
     :param mounter: stands in for the kernel's mounts.
     :param adopt: tear down volumes of which only a directory tells and that no pod wants; for a node's agent.

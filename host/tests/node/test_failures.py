@@ -1,0 +1,289 @@
+"""What fails or hangs concerns itself alone, is tried again with backoff, and is explained (BR-18, -52, -53, -83)."""
+
+import os
+import re
+import threading
+
+import pytest
+
+from volumehost.api.objects import Event, Pod
+from volumehost.errors import (
+    MountError,
+    OperationError,
+    RemovalError,
+    StillMountedError,
+    VolumesFailedError,
+    WaitTimeoutError,
+)
+from volumehost.loader.manager import VolumePluginManager
+from volumehost.mount import syscalls
+
+pytestmark = pytest.mark.root
+
+
+def _pod(*volumes, name="web"):
+    mounts = [{"name": volume["name"], "mountPath": f"/{volume['name']}"} for volume in volumes]
+    container = {"name": "c", "image": "i", "volumeMounts": mounts}
+    return {"metadata": {"name": name}, "spec": {"containers": [container], "volumes": list(volumes)}}
+
+
+def _raise(error):
+    def action():
+        raise error
+
+    return action
+
+
+class Once:
+    """Raises the first few times."""
+
+    def __init__(self, error, times=1):
+        self.error, self.left = error, times
+
+    def __call__(self):
+        if self.left:
+            self.left -= 1
+            raise self.error
+
+
+def test_br83_the_timeout_says_volume_plugin_operation_attempts_error_and_next_retry(manager, bind, disk, nfs):
+    good, bad = bind(), bind("example.com/bad")
+    bad.sources = ("iscsi",)
+    bad.trouble["new_mounter"] = _raise(OperationError("PERMISSION_DENIED: bad key"))
+    node = manager(good, bad)
+    wrong = {"name": "keys", "iscsi": {"targetPortal": "1.2.3.4", "iqn": "iqn.2001-04.com.example:a", "lun": 0}}
+    with pytest.raises(WaitTimeoutError) as caught:
+        node.mount_pod(_pod(nfs("a"), wrong, nfs("b")), timeout=0.3)
+    (line,) = caught.value.details
+    assert line.startswith("volume keys (example.com/bad): failed")
+    assert "operation volume_mount" in line
+    assert "1 attempts failed" in line
+    assert "PERMISSION_DENIED: bad key" in line
+    assert re.search(r"next retry in 0\.\d s", line)
+    assert line in str(caught.value)
+    states = {volume.volume: volume.state for volume in node.status()[0].volumes}
+    assert states == {"a": "mounted", "keys": "failed", "b": "mounted"}
+
+
+def test_a_volume_that_fails_once_is_mounted_by_the_retry(manager, bind, nfs):
+    plugin = bind()
+    plugin.trouble["set_up"] = Once(MountError("busy"))
+    assert manager(plugin).mount_pod(_pod(nfs("a")), timeout=30).ready
+    assert plugin.count("set_up") == 2
+
+
+def test_a_caller_may_give_up_after_so_many_attempts(manager, bind, nfs):
+    plugin = bind()
+    plugin.trouble["set_up"] = _raise(MountError("no such device"))
+    node = manager(plugin)
+    with pytest.raises(VolumesFailedError, match="no such device"):
+        node.mount_pod(_pod(nfs("a")), timeout=60, attempts=2)
+    assert plugin.count("set_up") == 2
+
+
+def test_br53_no_retry_before_its_time_and_one_event_with_a_count(manager, bind, nfs):
+    plugin = bind()
+    plugin.trouble["set_up"] = _raise(MountError("no such device"))
+    with manager(plugin, enter=False) as node:
+        with pytest.raises(VolumesFailedError):
+            node.mount_pod(_pod(nfs("a")), timeout=60, attempts=2)
+        for _ in range(20):
+            node._now.parts.reconciler.resync()
+        assert plugin.count("set_up") == 2
+        node.host.flush_events(10)
+        (event,) = node.api.list(Event, "default").items
+        assert (event.reason, event.count) == ("FailedMount", 2)
+
+
+def test_br53_a_changed_pod_starts_afresh(manager, bind, nfs, tmp_path):
+    plugin = bind()
+    node = manager(plugin)
+    with pytest.raises(VolumesFailedError):
+        node.mount_pod(_pod(nfs("a", path="/absent/source")), timeout=60, attempts=3)
+    pod = node.api.get(Pod, "web", "default")
+    (tmp_path / "other").mkdir()
+    pod.spec.volumes[0].nfs.path = str(tmp_path / "other")
+    node.sync_pod(pod)  # the delay after three failures is two seconds; the new path is tried at once
+    entry = node._now.parts.pending.find(_key(node))
+    assert entry is None or entry.running or entry.backoff.attempts <= 1
+    assert node.wait_for_pod(pod, timeout=30).ready
+
+
+def _key(node):
+    from volumehost.node.pending import OperationKey
+
+    (volume,) = node._now.parts.services.desired.volumes_of_pod(node.status()[0].uid)
+    return OperationKey(volume, node.status()[0].uid)
+
+
+def test_br18_one_volume_that_cannot_be_torn_down_does_not_keep_the_others(manager, bind, nfs, mounts):
+    plugin = bind()
+    node = manager(plugin)
+    for name in ("p1", "p2", "p3"):
+        node.mount_pod(_pod(nfs("a"), nfs("b"), nfs("c"), name=name), timeout=20)
+    broken = node.api.get(Pod, "p2", "default").metadata.uid
+    mounter = plugin.host.get_mounter()
+    original = mounter.unmount
+
+    def unmount(target, **options):
+        if f"/{broken}/" in target and target.endswith("/b"):
+            raise StillMountedError("held by process 1", subject=target)
+        original(target, **options)
+
+    mounter.unmount = unmount
+    with pytest.raises(WaitTimeoutError, match="1 of 3 pods could not be unmounted") as caught:
+        node.unmount_all(timeout=0.6)
+    assert "held by process 1" in str(caught.value)
+    assert mounts() == [f"{plugin.host.get_pods_dir()}/{broken}/volumes/example.com~bind/b"]
+    assert [status.name for status in node.status()] == ["p2"]
+    mounter.unmount = original
+    assert node.unmount_all(timeout=30) == ["default/p2"]
+    assert mounts() == []
+
+
+@pytest.mark.parametrize("error", [SystemExit(3), RecursionError("deep"), MemoryError("all"), StopIteration()])
+def test_whatever_a_plugin_raises_only_its_own_volume_fails(manager, bind, nfs, error):
+    plugin = bind()
+    plugin.trouble["new_mounter"] = Once(error)
+    node = manager(plugin)
+    with pytest.raises(VolumesFailedError):
+        node.mount_pod(_pod(nfs("a")), timeout=30, attempts=1)
+    assert node.wait_for_pod(node.api.get(Pod, "web", "default"), timeout=30).ready
+
+
+def test_br52_a_hung_set_up_holds_up_itself_alone_and_is_shown_with_its_age(manager, bind, nfs, until, mounts):
+    gate, hung = threading.Event(), bind("example.com/hung")
+    hung.sources = ("iscsi",)
+    hung.trouble["set_up"] = lambda: gate.wait(60)
+    wrong = {"name": "h", "iscsi": {"targetPortal": "1.2.3.4", "iqn": "iqn.2001-04.com.example:a", "lun": 0}}
+    node = manager(bind(), hung)
+    try:
+        with pytest.raises(WaitTimeoutError) as caught:
+            node.mount_pod(_pod(nfs("a"), wrong, name="stuck"), timeout=0.3)
+        assert re.search(r"operation volume_mount at step set-up for \d\.\d s", str(caught.value))
+        for number in range(10):
+            node.mount_pod(_pod(nfs("a"), name=f"ok-{number}"), timeout=20)
+            node.unmount_pod(f"ok-{number}", timeout=20)
+        (status,) = node.status()
+        (volume,) = [volume for volume in status.volumes if volume.volume == "h"]
+        assert (volume.state, volume.step) == ("mounting", "set-up")
+        assert volume.age > 0
+    finally:
+        gate.set()
+
+
+def test_br52_a_plugin_that_hangs_when_it_is_asked_does_not_keep_others_out(manager, bind, nfs):
+    gate, hung = threading.Event(), bind("example.com/hung")
+    hung.sources = ("iscsi",)
+    node = manager(bind(), hung, plugin_manager=VolumePluginManager(ask_timeout=0.3))
+    node._now.parts.populator._resolver._together = 0.3
+    hung.trouble["can_support"] = lambda: gate.wait(60)
+    wrong = {"name": "h", "iscsi": {"targetPortal": "1.2.3.4", "iqn": "iqn.2001-04.com.example:a", "lun": 0}}
+    try:
+        with pytest.raises((VolumesFailedError, WaitTimeoutError)) as caught:
+            node.mount_pod(_pod(nfs("a"), wrong), timeout=20)
+        assert "volume h" in str(caught.value)
+        states = {volume.volume: volume.state for volume in node.status()[0].volumes}
+        assert states == {"a": "mounted", "h": "pending"}
+    finally:
+        gate.set()
+
+
+def test_what_could_not_be_resolved_is_tried_again_by_itself(manager, bind, nfs, claimed, until):
+    plugin = bind()
+    node = manager(plugin)
+    pod = _pod({"name": "v", "persistentVolumeClaim": {"claimName": "claim"}})
+    with pytest.raises(VolumesFailedError, match="failed to fetch PVC"):
+        node.mount_pod(pod, timeout=20)
+    claimed(node.api)
+    until(lambda: node.status()[0].ready)
+
+
+def test_leaving_while_an_operation_hangs_keeps_the_root_directory_locked(manager, bind, nfs, root, caplog):
+    from volumehost.hosts.lock import lock_holder
+    from volumehost.node import manager as module
+
+    gate, plugin = threading.Event(), bind()
+    plugin.trouble["set_up"] = lambda: gate.wait(60)
+    node = manager(plugin, enter=False)
+    node.__enter__()
+    parts = node._now.parts
+    with pytest.raises(WaitTimeoutError):
+        node.mount_pod(_pod(nfs("a")), timeout=0.1)
+    try:
+        parts.close(0.05)
+        assert lock_holder(root) == os.getpid()
+        assert "stays locked" in caplog.text
+        assert "set-up" in caplog.text
+    finally:
+        gate.set()
+        parts.lock.release()
+        node._at_work = None
+    assert module.EXIT_GRACE > 0
+
+
+# --- what is in the way -----------------------------------------------------------------------------------------
+
+
+def test_br62_a_mount_that_is_none_of_its_volumes_keeps_the_pods_directory(manager, bind, nfs, root, data):
+    node = manager(bind())
+    uid = node.mount_pod(_pod(nfs("a")), timeout=20).uid
+    foreign = f"{root}/pods/{uid}/x"
+    os.mkdir(foreign)
+    syscalls.mount(data, foreign, "", syscalls.MS_BIND, "")
+    with pytest.raises(StillMountedError, match="mount point"):
+        node.unmount_pod("web", timeout=20)
+    with open(f"{data}/file") as file:
+        assert file.read() == "content"
+    assert [status.name for status in node.status()] == ["web"]
+    syscalls.umount2(foreign, 0)
+    node.unmount_pod("web", timeout=20)
+    assert node.status() == []
+    with open(f"{data}/file") as file:
+        assert file.read() == "content"
+
+
+def test_br70_files_written_below_the_mount_point_after_the_unmount_are_kept(manager, bind, nfs, root):
+    plugin = bind()
+    node = manager(plugin)
+    (volume,) = node.mount_pod(_pod(nfs("a")), timeout=20).volumes
+    original = plugin.host.get_mounter().unmount
+
+    def unmount_and_write(target, **options):
+        original(target, **options)
+        with open(f"{target}/late", "w") as file:
+            file.write("still here")
+
+    plugin.host.get_mounter().unmount = unmount_and_write
+    with pytest.raises(WaitTimeoutError, match="late"):
+        node.unmount_pod("web", timeout=0.3)
+    plugin.host.get_mounter().unmount = original
+    with open(f"{volume.path}/late") as file:
+        assert file.read() == "still here"
+    assert not node.host.get_mounter().is_mount_point(volume.path)
+    os.unlink(f"{volume.path}/late")
+    node.unmount_pod("web", timeout=30)
+    assert os.listdir(f"{root}/pods") == []
+
+
+def test_a_file_that_appeared_among_the_volumes_is_kept_and_reported(manager, bind, nfs, root):
+    node = manager(bind())
+    uid = node.mount_pod(_pod(nfs("a")), timeout=20).uid
+    os.makedirs(f"{root}/pods/{uid}/volumes/example.com~other/b")
+    with open(f"{root}/pods/{uid}/volumes/example.com~other/b/data", "w") as file:
+        file.write("mine")
+    with pytest.raises(RemovalError, match="data"):
+        node.unmount_pod("web", timeout=20)
+    assert os.path.exists(f"{root}/pods/{uid}/volumes/example.com~other/b/data")
+
+
+def test_br58_a_mount_that_vanished_is_not_handed_out(manager, bind, nfs):
+    from volumehost.errors import FailedPreconditionError
+
+    node = manager(bind())
+    status = node.mount_pod(_pod(nfs("a")), timeout=20)
+    syscalls.umount2(status.volumes[0].path, syscalls.MNT_DETACH)
+    with pytest.raises(FailedPreconditionError, match='cannot find volume "a"'):
+        node.container_mounts(status)
+    assert node.mount_pod(_pod(nfs("a")), timeout=20).ready
+    assert node.container_mounts(status)[0].mounts[0].host_path == status.volumes[0].path

@@ -26,6 +26,7 @@
     |-- OwnershipError                  group and permissions of a volume could not be applied
     |-- PayloadError                    files of a volume could not be written
     |-- MountError                      the kernel or a mount helper refused
+    |   |-- MountTimeoutError           it may still come about
     |   |-- UnmountError, UnmountTimeoutError, StillMountedError, CorruptedMountError
     |   |-- InconsistentMountTableError the table changed while it was read: retry (MOUNT-34)
     |   `-- FormatError                 formatting or checking a device (MOUNT-69 kinds)
@@ -242,6 +243,10 @@ class MountError(VolumeHostError):
         self.errno = errno
 
 
+class MountTimeoutError(MountError):
+    """A mount did not end within its deadline; it may still come about, so it is uncertain (ERR-02)."""
+
+
 class UnmountError(MountError):
     """An unmount failed; busy mounts name the processes that hold them where that can be known."""
 
@@ -453,12 +458,14 @@ def error_chain(error: BaseException | None) -> Iterator[BaseException]:
 
 def is_uncertain_progress_error(error: BaseException | None) -> bool:
     """Whether the operation may still be going on: any uncertain error in the chain decides (ERR-05, improved)."""
-    return _in_chain(error, (UncertainProgressError, UnmountTimeoutError))
+    return _in_chain(error, (UncertainProgressError, MountTimeoutError, UnmountTimeoutError))
 
 
 def is_operation_finished_error(error: BaseException | None) -> bool:
     """Whether the error is final: neither transient nor uncertain anywhere in its chain (ERR-04)."""
-    return not _in_chain(error, (TransientOperationError, UncertainProgressError, UnmountTimeoutError))
+    return not _in_chain(
+        error, (TransientOperationError, UncertainProgressError, MountTimeoutError, UnmountTimeoutError)
+    )
 
 
 def is_infeasible_error(error: BaseException | None) -> bool:

@@ -74,10 +74,10 @@ def tmpfs(area: Path, mounter: LinuxMounter) -> Path:
 class FuseDaemon:
     """A FUSE filesystem in a process of its own."""
 
-    def __init__(self, mount_point: Path) -> None:
+    def __init__(self, mount_point: Path, *device: str) -> None:
         self.mount_point = mount_point
         self.process = subprocess.Popen(
-            [sys.executable, str(FUSE_DAEMON), str(mount_point)], stdout=subprocess.PIPE, text=True
+            [sys.executable, str(FUSE_DAEMON), str(mount_point), *device], stdout=subprocess.PIPE, text=True
         )
         assert self.process.stdout is not None
         if self.process.stdout.readline() != "ready\n":
@@ -103,15 +103,15 @@ class FuseDaemon:
 
 
 @pytest.fixture
-def fuse(area: Path) -> Iterator[Callable[[Path], FuseDaemon]]:
+def fuse(area: Path) -> Iterator[Callable[..., FuseDaemon]]:
     """Mounts FUSE filesystems; ends their daemons at the end of the test."""
     daemons: list[FuseDaemon] = []
 
-    def start(mount_point: Path) -> FuseDaemon:
+    def start(mount_point: Path, *device: str) -> FuseDaemon:
         if not os.path.exists("/dev/fuse"):
             pytest.skip("needs /dev/fuse")
         mount_point.mkdir(parents=True, exist_ok=True)
-        daemons.append(FuseDaemon(mount_point))
+        daemons.append(FuseDaemon(mount_point, *device))
         return daemons[-1]
 
     yield start

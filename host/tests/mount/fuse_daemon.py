@@ -1,6 +1,7 @@
 """A FUSE filesystem with an empty root directory, for tests that kill or stop its daemon. Run as a program.
 
-Usage: fuse_daemon.py MOUNT_POINT. Writes "ready" and a newline to stdout once it is mounted.
+Usage: fuse_daemon.py MOUNT_POINT [BLOCK_DEVICE]. Writes "ready" and a newline to stdout once it is mounted. With a
+block device it is of the kind whose unmount waits for the daemon's farewell.
 """
 
 import ctypes
@@ -39,11 +40,12 @@ def answer(opcode, body):
     return -errno.ENOENT if opcode == LOOKUP else -errno.ENOSYS
 
 
-def main(mount_point):
+def main(mount_point, device=None):
     fd = os.open("/dev/fuse", os.O_RDWR)
     libc = ctypes.CDLL(None, use_errno=True)
     options = f"fd={fd},rootmode={stat.S_IFDIR | 0o755:o},user_id=0,group_id=0,allow_other"
-    if libc.mount(b"test", mount_point.encode(), b"fuse.test", 0, options.encode()) != 0:
+    source, kind = (device.encode(), b"fuseblk") if device else (b"test", b"fuse.test")
+    if libc.mount(source, mount_point.encode(), kind, 0, options.encode()) != 0:
         sys.exit(f"mount: {os.strerror(ctypes.get_errno())}")
     print("ready", flush=True)
     while True:
@@ -62,4 +64,4 @@ def main(mount_point):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

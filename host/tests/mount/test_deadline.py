@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import threading
 import weakref
 from collections.abc import Callable
@@ -113,6 +114,39 @@ def test_results_that_race_with_the_deadline_are_never_mixed_up(until: Callable[
     assert all(number == result for number, result in results)
     until(lambda: runner.in_progress() == [])
     assert runner.run(str, 7, timeout=10) == "7"
+
+
+def test_a_result_that_comes_too_late_is_discarded_as_the_caller_said(until: Callable[..., None]) -> None:
+    runner = DeadlineRunner()
+    release = threading.Event()
+    discarded: list[str] = []
+
+    def late() -> str:
+        release.wait(30)
+        return "late"
+
+    with pytest.raises(DeadlineExceededError):
+        runner.run(late, timeout=0, discard=discarded.append)
+    release.set()
+    until(lambda: discarded == ["late"])
+    assert runner.run(str, "in time", timeout=10, discard=discarded.append) == "in time"
+    assert discarded == ["late"]
+
+
+def test_an_interrupted_wait_leaves_the_runner_usable(until: Callable[..., None]) -> None:
+    """Ctrl-C while a call is awaited."""
+    runner = DeadlineRunner(limit=1)
+    release = threading.Event()
+
+    def interrupt() -> None:
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        release.wait(30)
+
+    with pytest.raises(KeyboardInterrupt):
+        runner.run(interrupt, timeout=60)
+    release.set()
+    until(lambda: runner.in_progress() == [])
+    assert runner.run(int, "7", timeout=10) == 7
 
 
 def test_a_result_is_not_kept_alive() -> None:

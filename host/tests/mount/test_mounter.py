@@ -117,6 +117,31 @@ def test_names_that_no_encoding_explains(area: Path, mounter: LinuxMounter) -> N
     assert not mounter.is_mount_point(target)
 
 
+def options_at(mounter: LinuxMounter, path: Path) -> tuple[set[str], set[str]]:
+    entry = next(entry for entry in reversed(mounter.list_mounts()) if entry.path == str(path))
+    return set(entry.options), set(entry.super_options)
+
+
+def test_a_remount_keeps_the_flags_that_it_does_not_speak_of_mount09(area: Path, mounter: LinuxMounter) -> None:
+    mounter.mount("tmpfs", str(area), "tmpfs", ["nosuid", "nodev", "noexec", "noatime", "size=4m"])
+    mounter.mount("", str(area), "", ["remount", "bind", "ro"])
+    assert {"ro", "nosuid", "nodev", "noexec", "noatime"} <= options_at(mounter, area)[0]
+    assert "rw" in options_at(mounter, area)[1], "of this mount alone"
+    mounter.mount("", str(area), "", ["remount", "bind", "rw", "exec", "relatime"])
+    assert {"rw", "nosuid", "nodev", "relatime"} <= options_at(mounter, area)[0]
+    assert "noexec" not in options_at(mounter, area)[0]
+
+
+def test_a_remount_of_the_filesystem_changes_its_own_options(area: Path, mounter: LinuxMounter) -> None:
+    mounter.mount("tmpfs", str(area), "tmpfs", ["nosuid", "size=4m"])
+    mounter.mount("tmpfs", str(area), "tmpfs", ["remount", "size=8m"])
+    assert os.statvfs(area).f_blocks * os.statvfs(area).f_frsize == 8 << 20
+    assert "nosuid" in options_at(mounter, area)[0]
+    mounter.mount("", str(area), "", ["remount", "ro"])
+    assert "ro" in options_at(mounter, area)[1]
+    assert len([entry for entry in mounter.list_mounts() if entry.path == str(area)]) == 1
+
+
 def test_propagation_of_an_existing_mount_can_be_changed(tmpfs: Path, mounter: LinuxMounter) -> None:
     mounter.mount("", str(tmpfs), "", ["shared"])
     assert next(entry for entry in mounter.list_mounts() if entry.path == str(tmpfs)).shared
@@ -124,9 +149,25 @@ def test_propagation_of_an_existing_mount_can_be_changed(tmpfs: Path, mounter: L
     assert not next(entry for entry in mounter.list_mounts() if entry.path == str(tmpfs)).shared
 
 
-def test_a_new_filesystem_that_cannot_get_its_propagation_is_not_left(area: Path, mounter: LinuxMounter) -> None:
+def test_a_new_filesystem_gets_its_propagation(area: Path, mounter: LinuxMounter) -> None:
     mounter.mount("tmpfs", str(area), "tmpfs", ["shared"])
     assert next(entry for entry in mounter.list_mounts() if entry.path == str(area)).shared
+
+
+def test_unmounting_below_a_file_or_nothing_succeeds_mount13(area: Path, mounter: LinuxMounter) -> None:
+    (area / "file").touch()
+    mounter.unmount(str(area / "file"))
+    mounter.unmount(str(area / "file" / "x"))
+    mounter.unmount(str(area / "missing" / "x"))
+
+
+def test_a_busy_mount_named_with_a_slash_at_the_end_names_its_holder(tmpfs: Path, mounter: LinuxMounter) -> None:
+    fd = os.open(tmpfs, os.O_RDONLY)
+    try:
+        with pytest.raises(UnmountError, match=f"process {os.getpid()}"):
+            mounter.unmount(f"{tmpfs}/")
+    finally:
+        os.close(fd)
 
 
 def test_a_device_is_mounted_and_its_data_survives(device: str, area: Path, mounter: LinuxMounter) -> None:

@@ -19,6 +19,7 @@ from volumehost.mount.mounter import LinuxMounter
 from volumehost.mount.removal import (
     open_comparing_mounts,
     open_without_crossing,
+    remove_all_at,
     remove_all_one_filesystem,
     remove_dirs_one_filesystem,
 )
@@ -271,6 +272,23 @@ def test_what_cannot_be_removed_is_named_and_the_rest_goes(area: Path, mounter: 
         (str(area / "ro" / "a" / "x"), str(area / "ro" / "a" / "y")),
         (str(area / "ro" / "a" / "y"), str(area / "ro" / "a" / "x")),
     }
+
+
+def test_an_entry_of_an_open_directory_is_removed_wherever_that_is_now(tmp_path: Path) -> None:
+    (tmp_path / "dir" / "t" / "below").mkdir(parents=True)
+    (tmp_path / "dir" / "t" / "file").touch()
+    (tmp_path / "dir" / "kept").touch()
+    fd = os.open(tmp_path / "dir", os.O_PATH)
+    try:
+        (tmp_path / "dir").rename(tmp_path / "moved")
+        remove_all_at(fd, "t", "dir/t")
+        remove_all_at(fd, "t", "dir/t")
+        for name in ("", ".", "..", "a/b"):
+            with pytest.raises(RemovalError, match="does not name a directory entry"):
+                remove_all_at(fd, name, "x")
+    finally:
+        os.close(fd)
+    assert tree(tmp_path) == ["moved", "moved/kept"]
 
 
 def test_names_that_no_encoding_explains(tmp_path: Path) -> None:

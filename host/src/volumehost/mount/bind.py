@@ -108,8 +108,20 @@ def bind_mount_in_two_steps(source: str, target: str, options: MountOptions) -> 
         raise
 
 
-def _flags_of(source: str, wanted: int) -> int:
-    present = os.statvfs(source).f_flag
+def remount(target: str, options: MountOptions) -> None:
+    """Change the options of what is mounted; flags that are not spoken of stay, as mount(8) has it.
+
+    With ``bind`` those of the mount alone, without it those of the filesystem, for all its mounts.
+
+    :raises OSError: as the kernel gave it.
+    """
+    kept = _flags_of(target, options.flags) & ~options.cleared
+    syscalls.mount("", target, "", options.flags | kept, ",".join(options.data))
+
+
+def _flags_of(path: str, wanted: int) -> int:
+    """Flags of the mount at the path, without those that would contradict the flags wanted."""
+    present = os.statvfs(path).f_flag
     flags = 0
     for there, flag in _KEPT_FLAGS.items():
         # One access time rule at a time: the one asked for wins.

@@ -91,7 +91,7 @@ def _how(process: str, mount_id: int, target: str, device: str) -> Iterator[str]
             yield f"open file {_link_text(f'{process}/fd/{number}')}"
     for line in _read_text(f"{process}/maps").splitlines():
         fields = line.split(None, 5)
-        if len(fields) == 6 and fields[3] == device and fields[5].startswith(target):
+        if len(fields) == 6 and fields[3] == device and fields[5].startswith(f"{target}/"):
             yield f"mapped file {fields[5]}"
 
 

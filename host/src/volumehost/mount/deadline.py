@@ -44,11 +44,19 @@ class DeadlineRunner:
         self._working: dict[_Helper, float] = {}
         self._pid = os.getpid()
 
-    def run(self, function: Callable[..., T], *args: Any, timeout: float | None, what: str = "") -> T:
+    def run(
+        self,
+        function: Callable[..., T],
+        *args: Any,
+        timeout: float | None,
+        what: str = "",
+        discard: Callable[[T], object] | None = None,
+    ) -> T:
         """``function(*args)``, its result or its exception.
 
         :param timeout: in seconds; None waits for ever, and runs the call in the caller's own thread.
         :param what: names the call in the log when it ends late.
+        :param discard: called with a result that came too late: closes a descriptor, for example.
         :raises DeadlineExceededError: it did not end in time.
         :raises TooManyStuckCallsError: it was not begun, because too many others do not end.
         """
@@ -56,7 +64,7 @@ class DeadlineRunner:
             return function(*args)
         until = time.monotonic() + timeout
         helper = self._take(what or getattr(function, "__name__", "a call"), timeout)
-        helper.begin(function, args)
+        helper.begin(function, args, discard)
         if not helper.wait(until - time.monotonic()):
             raise DeadlineExceededError(f"no answer within {timeout:g} s")
         outcome, error = helper.outcome, helper.error
@@ -126,6 +134,7 @@ class _Helper:
         self.error: BaseException | None = None
         self._runner = runner
         self._job: tuple[Callable[..., Any], tuple[Any, ...]] | None = None
+        self._discard: Callable[[Any], object] | None = None
         self._go = threading.Lock()
         self._go.acquire()
         self._done = threading.Lock()
@@ -137,8 +146,11 @@ class _Helper:
     def start(self) -> None:
         threading.Thread(target=self._loop, name="volumehost-kernel-call", daemon=True).start()
 
-    def begin(self, function: Callable[..., Any], args: tuple[Any, ...]) -> None:
+    def begin(
+        self, function: Callable[..., Any], args: tuple[Any, ...], discard: Callable[[Any], object] | None
+    ) -> None:
         self._job = (function, args)
+        self._discard = discard
         self._finished = self._abandoned = False
         self._go.release()
 
@@ -182,5 +194,7 @@ class _Helper:
                 self._done.release()
                 return
         logger.warning("a call ended after its deadline: %s: %s", self.what, self.error or "succeeded")
+        if self._discard is not None and self.error is None:
+            self._discard(self.outcome)
         self.outcome = self.error = None
         self._runner.give_back(self)

@@ -14,6 +14,7 @@ from typing import Final
 
 from volumehost.errors import FormatError, MountError
 from volumehost.host_services import MountInterface
+from volumehost.mount.deadline import DeadlineRunner
 from volumehost.mount.options import parse_options
 from volumehost.mount.programs import MissingProgramError, ProgramResult, Programs
 from volumehost.mount.syscalls import MS_RDONLY
@@ -83,8 +84,7 @@ def get_disk_format(device: str, programs: Programs | None = None) -> str:
     programs = programs if programs is not None else Programs()
     try:
         # blkid says "nothing found" of a device that it cannot read, too.
-        with open(device, "rb") as file:
-            file.read(4096)
+        DeadlineRunner().run(_read_beginning, device, timeout=PROBE_SECONDS, what=f"read {device}")
         result = programs.run(
             ["blkid", "-p", "-s", "TYPE", "-s", "PTTYPE", "-o", "export", device], timeout=PROBE_SECONDS
         )
@@ -98,6 +98,11 @@ def get_disk_format(device: str, programs: Programs | None = None) -> str:
         )
     found = _parse_blkid(result.stdout, device)
     return PARTITIONED if found.get("PTTYPE") else found.get("TYPE", "")
+
+
+def _read_beginning(device: str) -> None:
+    with open(device, "rb") as file:
+        file.read(4096)
 
 
 def _parse_blkid(text: str, device: str) -> dict[str, str]:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from volumehost.errors import MountError
+from volumehost.errors import MountError, MountTimeoutError
 from volumehost.mount.mountinfo import split_options
 from volumehost.mount.places import LOCAL_FS_TYPES
 from volumehost.mount.programs import Programs
@@ -137,7 +137,8 @@ class MountProgram:
         result = self._programs.run(words, timeout=timeout)
         if result.returncode == 0:
             return
-        raise MountError(
+        kind = MountTimeoutError if result.timed_out else MountError
+        raise kind(
             f"mount failed: {result.describe()}\nMounting command: {program[0]}\n"
             f"Mounting arguments: {' '.join(masked)}\nOutput: {mask_secrets(result.output, command.sensitive_options)}",
             action=f"mount {command.source or command.fs_type} at {command.target}",

@@ -9,20 +9,21 @@ from __future__ import annotations
 import errno
 import logging
 import os
+import stat
 import time
 from collections.abc import Sequence
 from typing import Final
 
-from volumehost.errors import MountError, UnmountError, UnmountTimeoutError
+from volumehost.errors import MountError, MountTimeoutError, UnmountError, UnmountTimeoutError
 from volumehost.host_services import MountPoint
 from volumehost.mount import busy, explain, mount_program, refs, syscalls
-from volumehost.mount.bind import bind_mount
+from volumehost.mount.bind import bind_mount, remount
 from volumehost.mount.corrupted import is_corrupted_mount
 from volumehost.mount.deadline import DeadlineExceededError, DeadlineRunner
 from volumehost.mount.mount_point import is_likely_not_mount_point, is_mount_point
 from volumehost.mount.mountinfo import read_mount_table
 from volumehost.mount.options import MountOptions, parse_options
-from volumehost.mount.places import ANSWER_SECONDS, Place, Places, opened_place
+from volumehost.mount.places import ANSWER_SECONDS, Place, Places, open_place
 from volumehost.mount.programs import Programs
 
 logger = logging.getLogger(__name__)
@@ -81,6 +82,8 @@ class LinuxMounter:
         """Mount ``source`` at ``target``: see ``MountInterface.mount``; by default within two minutes."""
         seconds = self._mount_seconds if timeout is None else timeout
         parsed = parse_options([*options, *sensitive_options])
+        if "\0" in f"{source}{target}{fs_type}{''.join(options)}{''.join(sensitive_options)}":
+            raise MountError("embedded null byte", action=f"mount at {target!r}", subject=target, errno=errno.EINVAL)
         if self._takes_program(source, fs_type, parsed, mount_flags):
             command = mount_program.MountCommand(
                 source, target, fs_type, options, sensitive_options, mount_flags, systemd
@@ -93,11 +96,9 @@ class LinuxMounter:
                 _mount_by_call, source, target, fs_type, parsed, what="mount at", path=target, timeout=seconds
             )
         except DeadlineExceededError as error:
-            raise MountError(
-                str(error), action=what, subject=target, errno=errno.ETIMEDOUT, hint="it may still be going on"
+            raise MountTimeoutError(
+                str(error), action=what, subject=target, errno=errno.ETIMEDOUT, hint="it may still come about"
             ) from error
-        except ValueError as error:
-            raise MountError(str(error), action=what, subject=target, errno=errno.EINVAL) from error
         except OSError as error:
             reason, hint = explain.explain_mount(error.errno or 0)
             if error.errno == errno.EINVAL and not parsed.bind:
@@ -192,6 +193,8 @@ class LinuxMounter:
 
     def _ends_at_once(self, target: str) -> bool:
         """Whether the unmount cannot wait for a disk, a server or a daemon, so that no deadline is needed."""
+        if not self._places.cached_lookups_are_safe():
+            return False  # looking would take a deadline of its own
         try:
             place = self._places.look(target)
             return bool(place.mount_root) and (
@@ -206,15 +209,17 @@ class LinuxMounter:
 
     def _unmount_failed(self, target: str, action: str, error: OSError) -> None:
         number = error.errno or 0
-        if number == errno.ENOENT:
+        if number in {errno.ENOENT, errno.ENOTDIR}:
             return
-        if number == errno.EINVAL and not os.path.islink(target) and not self._listed(target):
-            logger.debug("%s: nothing is mounted there", action)
-            return
-        if number == errno.EINVAL and os.path.islink(target):
-            raise UnmountError(
-                "it is a symbolic link", action=action, subject=target, errno=number, hint="give the resolved path"
-            ) from error
+        if number == errno.EINVAL:
+            place = self._places.look(target, follow=False)
+            if stat.S_ISLNK(place.stat.mode):
+                raise UnmountError(
+                    "it is a symbolic link", action=action, subject=target, errno=number, hint="give the resolved path"
+                ) from error
+            if not place.mount_root and not (place.mount_root is None and self._listed(target)):
+                logger.debug("%s: nothing is mounted there", action)
+                return
         if number == errno.EBUSY:
             raise UnmountError(
                 self._busy_reason(target), action=action, subject=target, errno=number, hint="end what uses it"
@@ -223,12 +228,12 @@ class LinuxMounter:
         raise UnmountError(reason, action=action, subject=target, hint=hint, errno=number) from error
 
     def _listed(self, target: str) -> bool:
-        resolved = os.path.join(os.path.realpath(os.path.dirname(target)), os.path.basename(target))
+        resolved = self._places.resolve(target)
         return any(entry.path == resolved for entry in self.list_mounts())
 
     def _busy_reason(self, target: str) -> str:
-        resolved = os.path.join(os.path.realpath(os.path.dirname(target)), os.path.basename(target))
         try:
+            resolved = self._places.resolve(target)
             found = self._runner.run(busy.find_holders, resolved, timeout=5.0, what=f"find who uses {target}")
             reasons = [str(holder) for holder in found] + busy.find_other_reasons(resolved)
         except (DeadlineExceededError, MountError, OSError) as error:
@@ -263,13 +268,15 @@ class LinuxMounter:
         try:
             if not self._places.exists(path):
                 return []
-            resolved = self._places.resolve(path)
+        except DeadlineExceededError as error:
+            # Not known to be dead: what the table says still counts.
+            logger.warning("%s does not answer: %s", path, error)
         except OSError as error:
             if is_corrupted_mount(error):
                 logger.warning("%s is a corrupted mount, treated as not mounted: %s", path, error)
                 return []
             raise
-        return refs.search_mount_refs(resolved, self.list_mounts())
+        return refs.search_mount_refs(self._places.resolve(path), self.list_mounts())
 
 
 def _umount(target: str, flags: int) -> None:
@@ -294,14 +301,21 @@ def _mount_by_call(source: str, target: str, fs_type: str, options: MountOptions
         if fs_type not in _MEMORY_FS_TYPES:
             # Mounting reads from a disk or asks a peer: under a deadline only.
             raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN), target)
-        with opened_place(target, resolve):
-            pass
-    if not options.only_propagation or fs_type:
-        syscalls.mount(source or fs_type, target, fs_type, options.flags, ",".join(options.data))
+        os.close(open_place(target, resolve))
+    if options.flags & syscalls.MS_REMOUNT:
+        remount(target, options)
+    elif fs_type:
+        _mount_filesystem(source, target, fs_type, options)
+        return
+    for propagation in options.propagation:
+        syscalls.mount("", target, "", propagation, "")
+
+
+def _mount_filesystem(source: str, target: str, fs_type: str, options: MountOptions) -> None:
+    syscalls.mount(source or fs_type, target, fs_type, options.flags, ",".join(options.data))
     try:
         for propagation in options.propagation:
             syscalls.mount("", target, "", propagation, "")
     except OSError:
-        if fs_type:
-            syscalls.umount2(target, syscalls.UMOUNT_NOFOLLOW | syscalls.MNT_DETACH)
+        syscalls.umount2(target, syscalls.UMOUNT_NOFOLLOW | syscalls.MNT_DETACH)
         raise

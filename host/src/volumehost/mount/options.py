@@ -106,12 +106,16 @@ _ATIME: Final[dict[int, int]] = {
 
 @dataclass(frozen=True, slots=True)
 class MountOptions:
-    """Options in the kernel's terms. ``data`` are those of the filesystem itself, never shown in a repr."""
+    """Options in the kernel's terms. ``data`` are those of the filesystem itself, never shown in a repr.
+
+    ``cleared`` are flags that were asked to be off (``rw``, ``exec``): of use to a remount alone.
+    """
 
     flags: int
     propagation: tuple[int, ...]
     data: tuple[str, ...]
     needs_program: str = ""
+    cleared: int = 0
 
     @property
     def bind(self) -> bool:
@@ -141,7 +145,7 @@ class MountOptions:
 
 def parse_options(options: Sequence[str]) -> MountOptions:
     """Sort the options, the later ones winning over the earlier ones, as mount(8) does."""
-    flags = 0
+    flags = cleared = 0
     propagation: list[int] = []
     data: list[str] = []
     program = ""
@@ -150,6 +154,7 @@ def parse_options(options: Sequence[str]) -> MountOptions:
         if option in _FLAGS:
             to_set, to_clear = _FLAGS[option]
             flags = flags & ~to_clear | to_set
+            cleared = cleared & ~to_set | to_clear
         elif option in _PROPAGATION:
             propagation.append(_PROPAGATION[option])
         elif option in _USER_SPACE:
@@ -160,4 +165,4 @@ def parse_options(options: Sequence[str]) -> MountOptions:
             continue
         elif option:
             data.append(option)
-    return MountOptions(flags, tuple(propagation), tuple(data), program)
+    return MountOptions(flags, tuple(propagation), tuple(data), program, cleared)

@@ -8,14 +8,15 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import shutil
 import signal
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from volumehost.errors import MountError
+
+if TYPE_CHECKING:
+    import subprocess
 
 logger = logging.getLogger(__name__)
 
@@ -63,6 +64,8 @@ class Programs:
 
     def find(self, name: str) -> str | None:
         """The program's file, None when it is not installed."""
+        import shutil
+
         return shutil.which(name, path=self._path())
 
     def run(self, command: Sequence[str], *, timeout: float | None) -> ProgramResult:
@@ -74,6 +77,9 @@ class Programs:
         :raises MissingProgramError: it is not installed.
         :raises MountError: it cannot be started.
         """
+        # Loading it takes milliseconds, and most hosts never need it.
+        import subprocess
+
         executable = self.find(command[0])
         if executable is None:
             raise MissingProgramError(
@@ -115,6 +121,8 @@ def _text(fd: int) -> str:
 
 
 def _wait(process: subprocess.Popen[bytes], timeout: float | None) -> tuple[int, bool]:
+    import subprocess
+
     try:
         return process.wait(timeout), False
     except subprocess.TimeoutExpired:

@@ -80,9 +80,9 @@ class _Level:
 
     path: str
     name: str
-    identity: tuple[int, int, int | None]
     names: Iterator[str]
     fd: int | None
+    identity: tuple[int, int, int] | None = None
 
 
 @dataclass(slots=True)
@@ -145,7 +145,7 @@ class _Removal:
                     if below is not None:
                         levels.append(below)
                         if len(levels) > _OPEN_LEVELS:
-                            _close(levels[-1 - _OPEN_LEVELS])
+                            _close_for_now(levels[-1 - _OPEN_LEVELS])
                     continue
                 if not self._leave(levels, parent_fd):
                     return
@@ -206,13 +206,12 @@ class _Removal:
                 self._failed(path, error)
             return None
         try:
-            identity = _identity(fd)
             names = iter(os.listdir(fd))
         except OSError as error:
             os.close(fd)
             self._failed(path, error)
             return None
-        return _Level(path, name, identity, names, fd)
+        return _Level(path, name, names, fd)
 
     def _failed(self, path: str, error: OSError) -> None:
         if error.errno == errno.EBUSY:
@@ -251,7 +250,10 @@ def open_comparing_mounts(dir_fd: int, name: str) -> int:
 
 
 def _mount_of(fd: int) -> int:
-    """The mount that a descriptor belongs to, from the kernel's own record of it (any kernel)."""
+    """The mount that a descriptor belongs to: by statx (kernel 5.8), else from what proc says of the descriptor."""
+    mount_id = syscalls.statx(fd, "", syscalls.AT_EMPTY_PATH, syscalls.STATX_MNT_ID).mount_id
+    if mount_id is not None:
+        return mount_id
     with open(f"/proc/thread-self/fdinfo/{fd}", encoding="ascii") as file:
         for line in file:
             if line.startswith("mnt_id:"):
@@ -259,7 +261,7 @@ def _mount_of(fd: int) -> int:
     raise OSError(errno.ENOSYS, "the kernel does not tell the mount of a descriptor")
 
 
-def _identity(fd: int) -> tuple[int, int, int | None]:
+def _identity(fd: int) -> tuple[int, int, int]:
     found = os.fstat(fd)
     return found.st_dev, found.st_ino, _mount_of(fd)
 
@@ -276,6 +278,13 @@ def _reopen_from_below(level: _Level, below_fd: int) -> None:
         os.close(fd)
         raise OSError(errno.ESTALE, "the directory was moved while it was being removed")
     level.fd = fd
+
+
+def _close_for_now(level: _Level) -> None:
+    """Close it, and remember who it is, so that the way up leads to the very same directory."""
+    if level.fd is not None:
+        level.identity = _identity(level.fd)
+        _close(level)
 
 
 def _close(level: _Level) -> None:

@@ -36,6 +36,7 @@ T = TypeVar("T")
 
 #: The directory of a pod that holds the subpaths of its volumes (SUBPATH-22).
 SUBPATH_DIRECTORY: Final = "volume-subpaths"
+_STACKED: Final = 16  # mounts stacked on one place that are taken away before giving up
 _DIR_MODE: Final = 0o750
 _FILE_MODE: Final = 0o640
 _PERMISSIONS: Final = 0o7777
@@ -75,7 +76,7 @@ class LinuxSubpather:
         :raises MountError: the bind mount failed; nothing is left behind.
         """
         what = f"open subpath {subpath.path} of volume {subpath.volume_name}"
-        fd = self._within_deadline(_open_subpath, subpath.path, subpath.volume_path, what=what)
+        fd = self._within_deadline(_open_subpath, subpath.path, subpath.volume_path, what=what, discard=os.close)
         try:
             return self._bind(fd, subpath)
         finally:
@@ -110,8 +111,11 @@ class LinuxSubpather:
             return False
         except MountError as error:
             logger.warning("the old subpath at %s is dead and is replaced: %s", target, error)
-        self._mounter.unmount(target)
-        return False
+        for _ in range(_STACKED):
+            self._mounter.unmount(target)
+            if self._places.look(target, follow=False).mount_root is not True:
+                return False
+        raise MountError("more is mounted there than can be taken away", action=f"clear {target}", subject=target)
 
     def _shows(self, target: str, fd: int) -> bool:
         """Whether the very file or directory of the descriptor is mounted at the target."""
@@ -141,6 +145,10 @@ class LinuxSubpather:
             containers = _list(directory)
         except FileNotFoundError:
             return
+        except OSError as error:
+            raise RemovalError(
+                error.strerror or str(error), action=f"clean the subpaths in {directory}", subject=directory
+            ) from error
         failures: list[VolumeHostError] = []
         for name in containers:
             failures += self._clean_container(os.path.join(directory, name))
@@ -153,8 +161,8 @@ class LinuxSubpather:
         failures: list[VolumeHostError] = []
         try:
             names = _list(container)
-        except (FileNotFoundError, NotADirectoryError):
-            # A stray file is passed over; it makes the removal of the volume's directory fail (SUBPATH-32).
+        except OSError:
+            # A stray file, a stale handle: passed over, it makes the removal of the directory fail (SUBPATH-32).
             return failures
         for name in names:
             try:
@@ -166,9 +174,11 @@ class LinuxSubpather:
             _rmdir(container)
         return failures
 
-    def _within_deadline(self, function: Callable[..., T], *args: Any, what: str) -> T:
+    def _within_deadline(
+        self, function: Callable[..., T], *args: Any, what: str, discard: Callable[[T], object] | None = None
+    ) -> T:
         try:
-            return self._runner.run(function, *args, timeout=self._seconds, what=what)
+            return self._runner.run(function, *args, timeout=self._seconds, what=what, discard=discard)
         except DeadlineExceededError as error:
             raise MountError(
                 str(error), action=what, errno=errno.ETIMEDOUT, hint="the server or daemon of the volume may be gone"
@@ -244,7 +254,7 @@ def _make_parents(directory: str, pod_dir: str) -> None:
 def _make_target(target: str, pod_dir: str, *, is_directory: bool) -> None:
     _make_parents(os.path.dirname(target), pod_dir)
     if is_directory:
-        if not os.path.isdir(target):
+        with contextlib.suppress(FileExistsError):
             os.mkdir(target, _DIR_MODE)
     else:
         # A file serves files, sockets, devices and FIFOs alike.

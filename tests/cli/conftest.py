@@ -6,12 +6,15 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from volumehost.mount.mounter import LinuxMounter
+from volumehost.mount.mountinfo import read_mount_table
 
 PROGRAM = str(Path(sys.executable).with_name("volumehost"))
 
@@ -192,3 +195,46 @@ def manifest(volumehost: Program) -> Callable[..., Path]:
         return path
 
     return write
+
+
+POD = """\
+apiVersion: v1
+kind: Pod
+metadata:
+  name: {name}
+spec:
+  containers:
+    - name: app
+      image: example.com/app
+      volumeMounts: [{mounts}]
+  volumes:
+{volumes}
+"""
+
+
+@pytest.fixture
+def pod_manifest() -> Callable[..., str]:
+    """A pod's manifest: ``pod_manifest("web", scratch="emptyDir: {}", site="hostPath: {path: /srv}")``."""
+
+    def text(name: str = "web", **volumes: str) -> str:
+        mounts = ", ".join(f"{{name: {volume}, mountPath: /{volume}}}" for volume in volumes)
+        entries = "\n".join(f"    - name: {volume}\n      {source}" for volume, source in volumes.items())
+        return POD.format(name=name, mounts=mounts, volumes=entries)
+
+    return text
+
+
+@pytest.fixture
+def mounts_below() -> Iterator[Callable[[Path], list[str]]]:
+    """Paths that are mounted below a directory, from the kernel's table; whatever is left is unmounted in the end."""
+    seen: set[Path] = set()
+
+    def mounted(directory: Path) -> list[str]:
+        seen.add(directory)
+        base = os.path.realpath(directory)
+        return [entry.path for entry in read_mount_table() if entry.path == base or entry.path.startswith(f"{base}/")]
+
+    yield mounted
+    for directory in seen:
+        for path in reversed(mounted(directory)):
+            LinuxMounter().unmount(path)

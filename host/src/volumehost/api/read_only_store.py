@@ -26,7 +26,7 @@ from volumehost.api.store import EmbeddedStore
 from volumehost.errors import StoreError
 
 #: SQLite wants to make its shared memory file beside the store; these are its ways to say that it cannot.
-_NOT_WRITABLE = ("SQLITE_CANTOPEN", "SQLITE_READONLY")
+_NOT_WRITABLE = ("SQLITE_CANTOPEN", "SQLITE_READONLY", "SQLITE_FULL", "SQLITE_IOERR")
 
 
 class ReadOnlyStore(EmbeddedStore):

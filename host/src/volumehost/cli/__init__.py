@@ -6,6 +6,7 @@ Only what the command at hand needs is imported: ``--help`` loads nothing but cl
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,9 @@ __all__ = ["COMMANDS", "main", "program"]
 
 #: Objects after which the collector runs while commands start: imports make many and leave no garbage behind.
 _GC_THRESHOLD = 50_000
+
+#: The completion scripts ask through this variable, in click's way.
+COMPLETE_VARIABLE = "_VOLUMEHOST_COMPLETE"
 
 
 def main(args: Sequence[str] | None = None) -> int:
@@ -37,18 +41,28 @@ def main(args: Sequence[str] | None = None) -> int:
 
 
 def _run(args: Sequence[str] | None) -> int:
+    from click.exceptions import Exit
+
     from volumehost.cli.options import Settings
-    from volumehost.cli.root_group import PROGRAM, program
+    from volumehost.cli.root_group import PROGRAM, complete, program
 
     settings = Settings()
     try:
-        outcome = program.main(args, prog_name=PROGRAM, standalone_mode=False, obj=settings)
+        if COMPLETE_VARIABLE in os.environ:
+            return complete(os.environ[COMPLETE_VARIABLE])
+        # Not click's own main: it makes 1 of every exit code when the reader of the output has gone.
+        code = 0
+        try:
+            with program.make_context(PROGRAM, sys.argv[1:] if args is None else list(args), obj=settings) as ctx:
+                program.invoke(ctx)
+        except Exit as end:
+            code = end.exit_code
         sys.stdout.flush()
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the one place where errors become exit codes
         from volumehost.cli.errors import report
 
         return report(error, settings.verbosity)
-    return outcome if isinstance(outcome, int) else 0
+    return code
 
 
 def __getattr__(name: str) -> Any:

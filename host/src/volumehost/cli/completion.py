@@ -5,11 +5,11 @@ from __future__ import annotations
 import click
 from click.shell_completion import ShellComplete, get_completion_class
 
+from volumehost.cli import COMPLETE_VARIABLE
 from volumehost.cli.command import Command
 from volumehost.cli.options import shared_options
 
 SHELLS = ("bash", "zsh", "fish")
-VARIABLE = "_VOLUMEHOST_COMPLETE"
 
 
 @click.command(
@@ -32,4 +32,4 @@ def completion(ctx: click.Context, shell: str) -> None:
         raise click.UsageError(f"this version of click cannot complete for {shell}", ctx)
     root = ctx.find_root()
     # The base class's: that of bash starts a bash first, only to warn of old ones.
-    click.echo(ShellComplete.source(kind(root.command, {}, root.info_name or "volumehost", VARIABLE)))
+    click.echo(ShellComplete.source(kind(root.command, {}, root.info_name or "volumehost", COMPLETE_VARIABLE)))

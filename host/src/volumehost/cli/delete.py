@@ -12,7 +12,7 @@ from volumehost.cli.command import Command
 from volumehost.cli.complete import kinds as complete_kinds
 from volumehost.cli.complete import object_names
 from volumehost.cli.managing import root_dir_exists, timeout_option, volume_manager
-from volumehost.cli.objects import KindType, open_for_writing, read_manifests, reference, targets
+from volumehost.cli.objects import KindType, NameType, open_for_writing, read_manifests, reference, targets
 from volumehost.cli.options import Settings, shared_options
 from volumehost.errors import ObjectNotFoundError, VolumeHostError
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     ),
 )
 @click.argument("kinds", metavar="[KIND[/NAME]]", required=False, type=KindType(), shell_complete=complete_kinds)
-@click.argument("names", metavar="[NAME]...", nargs=-1, shell_complete=object_names)
+@click.argument("names", metavar="[NAME]...", nargs=-1, type=NameType(), shell_complete=object_names)
 @click.option(
     "-f",
     "--filename",

@@ -11,7 +11,7 @@ from volumehost.cli.command import Command
 from volumehost.cli.complete import kinds as complete_kinds
 from volumehost.cli.complete import object_names
 from volumehost.cli.describing import describe_object
-from volumehost.cli.objects import KindType, open_for_reading, targets
+from volumehost.cli.objects import KindType, NameType, open_for_reading, targets
 from volumehost.cli.options import Settings, shared_options
 from volumehost.cli.tables import format_table
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     ),
 )
 @click.argument("kinds", metavar="KIND[/NAME]", type=KindType(), shell_complete=complete_kinds)
-@click.argument("names", metavar="[NAME]...", nargs=-1, shell_complete=object_names)
+@click.argument("names", metavar="[NAME]...", nargs=-1, type=NameType(), shell_complete=object_names)
 @shared_options("root-dir", "namespace")
 @click.pass_obj
 def describe(settings: Settings, kinds: list[tuple[Kind[KubeObject], str]], names: tuple[str, ...]) -> None:

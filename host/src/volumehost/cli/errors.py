@@ -57,12 +57,16 @@ def report(error: BaseException, verbosity: int = 0) -> int:
         import traceback
 
         traceback.print_exception(error)
-    for line in error_lines(error):
-        click.echo(line, err=True)
     try:
+        for line in error_lines(error):
+            click.echo(line, err=True)
         sys.stdout.flush()
+    except BrokenPipeError:
+        _abandon_stdout()
+        return BROKEN_PIPE if isinstance(error, click.exceptions.Exit) else exit_code(error)
     except OSError:
         _abandon_stdout()
+        return exit_code(error) or FAILED
     return exit_code(error)
 
 

@@ -11,7 +11,7 @@ from volumehost.cli.columns import columns_for
 from volumehost.cli.command import Command
 from volumehost.cli.complete import kinds as complete_kinds
 from volumehost.cli.complete import object_names
-from volumehost.cli.objects import KindType, open_for_reading, reference, targets
+from volumehost.cli.objects import KindType, NameType, open_for_reading, reference, targets
 from volumehost.cli.options import Settings, shared_options
 from volumehost.cli.tables import format_table
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     ),
 )
 @click.argument("kinds", metavar="KIND[/NAME]", type=KindType(), shell_complete=complete_kinds)
-@click.argument("names", metavar="[NAME]...", nargs=-1, shell_complete=object_names)
+@click.argument("names", metavar="[NAME]...", nargs=-1, type=NameType(), shell_complete=object_names)
 @click.option("-l", "--selector", metavar="LABELS", help="Only objects with these labels: app=web,tier!=cache.")
 @click.option("-A", "--all-namespaces", is_flag=True, help="Objects of every namespace.")
 @click.option("--show-managed-fields", is_flag=True, help="Keep metadata.managedFields in json and yaml.")

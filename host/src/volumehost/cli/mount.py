@@ -11,7 +11,7 @@ import click
 from volumehost.cli.command import Command
 from volumehost.cli.complete import pod_names
 from volumehost.cli.managing import at_work, timeout_option, volume_manager
-from volumehost.cli.objects import read_manifests, reference
+from volumehost.cli.objects import NameType, read_manifests, reference
 from volumehost.cli.options import Settings, shared_options
 from volumehost.cli.pod_report import pod_data, pod_label, volume_table
 from volumehost.cli.progress import progress
@@ -36,7 +36,7 @@ ATTEMPTS = 3
         ("For a program", "volumehost mount -f pod.yaml -o json"),
     ),
 )
-@click.argument("pod", metavar="[POD]", required=False, shell_complete=pod_names)
+@click.argument("pod", metavar="[POD]", required=False, type=NameType(), shell_complete=pod_names)
 @click.option(
     "-f",
     "--filename",

@@ -48,6 +48,21 @@ class KindType(_ParamType):
         return found
 
 
+class NameType(_ParamType):
+    """A click type: the name of an object, which is at least text."""
+
+    name = "name"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The name; bytes that are no text are a usage error."""
+        text = str(value)
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            self.fail(f"{printable(text)} is not UTF-8 text", param, ctx)
+        return text
+
+
 def targets(kinds: Sequence[tuple[Kind[KubeObject], str]], names: Sequence[str]) -> list[tuple[Kind[KubeObject], str]]:
     """(kind, name) for each object meant; a kind alone, name "", means all of it.
 

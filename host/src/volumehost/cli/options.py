@@ -67,7 +67,7 @@ def _complete_namespaces(ctx: click.Context, param: click.Parameter, incomplete:
 def _root_dir(*, environment: bool) -> click.Option:
     return click.Option(
         ["--root-dir"],
-        type=click.Path(),  # looked at where it is used: there the errors say what to do
+        type=click.Path(readable=False),  # looked at where it is used: there the errors say what to do
         metavar="DIR",
         envvar=ROOT_DIR_VARIABLE if environment else None,
         expose_value=False,

@@ -40,3 +40,12 @@ Exit codes: 0 done, 1 the operation failed, 2 usage, 3 not found, 4 timed out, 1
         ("", "volumehost unmount web"),
     ),
 )
+
+
+def complete(instruction: str) -> int:
+    """Answer the completion script of a shell, which asks for ``instruction``; returns the exit code."""
+    from click.shell_completion import shell_complete
+
+    from volumehost.cli import COMPLETE_VARIABLE
+
+    return shell_complete(program, {}, PROGRAM, COMPLETE_VARIABLE, instruction)

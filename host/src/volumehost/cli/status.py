@@ -8,7 +8,7 @@ import click
 
 from volumehost.cli.command import Command
 from volumehost.cli.complete import pod_names
-from volumehost.cli.objects import open_for_reading
+from volumehost.cli.objects import NameType, open_for_reading
 from volumehost.cli.options import Settings, shared_options
 from volumehost.cli.pod_report import pod_data, unready_lines, volume_table
 from volumehost.cli.tables import printable
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         ("For a program", "volumehost status -o json"),
     ),
 )
-@click.argument("pod", metavar="[POD]", required=False, shell_complete=pod_names)
+@click.argument("pod", metavar="[POD]", required=False, type=NameType(), shell_complete=pod_names)
 @shared_options("root-dir", "output", "namespace")
 @click.pass_obj
 def status(settings: Settings, pod: str | None) -> None:

@@ -11,6 +11,7 @@ import click
 from volumehost.cli.command import Command
 from volumehost.cli.complete import pod_names
 from volumehost.cli.managing import at_work, root_dir_exists, timeout_option, volume_manager
+from volumehost.cli.objects import NameType
 from volumehost.cli.options import Settings, shared_options
 from volumehost.cli.pod_report import pod_label
 from volumehost.cli.progress import progress
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
         ("Everything under this root directory", "volumehost unmount --all"),
     ),
 )
-@click.argument("pods", metavar="[POD]...", nargs=-1, shell_complete=pod_names)
+@click.argument("pods", metavar="[POD]...", nargs=-1, type=NameType(), shell_complete=pod_names)
 @click.option("--all", "all_pods", is_flag=True, help="Unmount every pod, of every namespace.")
 @timeout_option("How long to wait.")
 @shared_options("root-dir", "node-name", "output", "namespace")

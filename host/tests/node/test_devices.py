@@ -1,0 +1,218 @@
+"""Volumes with a device: attach, mount globally, bind for each pod, and back (SCEN-02 to -07, BR-46, -47, -55)."""
+
+import pytest
+
+from volumehost.api.objects import Event, Pod
+from volumehost.errors import OperationError, UncertainProgressError, VolumesFailedError, WaitTimeoutError
+from volumehost.node.states import Attachability, DeviceState
+
+pytestmark = pytest.mark.root
+
+ORDER = ["attach", "wait_for_attach", "mount_device", "set_up", "tear_down", "unmount_device", "detach"]
+
+
+def _pod(name, claim="claim", volume="v"):
+    container = {"name": "c", "image": "i", "volumeMounts": [{"name": volume, "mountPath": "/v"}]}
+    source = {"name": volume, "persistentVolumeClaim": {"claimName": claim}}
+    return {"metadata": {"name": name}, "spec": {"containers": [container], "volumes": [source]}}
+
+
+def _steps(plugin):
+    return [call[0] for call in plugin.calls if call[0] in ORDER]
+
+
+def _raise(error):
+    def action():
+        raise error
+
+    return action
+
+
+def _volumes(node):
+    actual = node._now.parts.services.actual
+    return [actual.get_volume(name) for name in actual.volumes()]
+
+
+@pytest.fixture
+def node_of(manager, claimed):
+    def make(plugin, first=True, enter=True, **options):
+        node = manager(plugin, enter=enter, **options)
+        if not enter:
+            return _Entering(node, claimed if first else None)
+        if first:
+            claimed(node.api)
+        return node
+
+    return make
+
+
+class _Entering:
+    def __init__(self, node, claimed):
+        self.node, self.claimed = node, claimed
+
+    def __enter__(self):
+        self.node.__enter__()
+        if self.claimed is not None:
+            self.claimed(self.node.api)
+        return self.node
+
+    def __exit__(self, *details):
+        return self.node.__exit__(*details)
+
+
+def test_scen02_scen04_the_whole_way_there_and_back(node_of, disk, mounts, until):
+    plugin = disk()
+    node = node_of(plugin)
+    status = node.mount_pod(_pod("web"), timeout=20)
+    assert status.ready
+    assert _steps(plugin) == ORDER[:4]
+    assert len(mounts()) == 2
+    node.unmount_pod("web", timeout=20)
+    until(lambda: _volumes(node) == [])
+    assert _steps(plugin) == ORDER
+    assert mounts() == []
+    node.host.flush_events(10)
+    assert {event.reason for event in node.api.list(Event).items} == {"SuccessfulAttachVolume"}
+
+
+def test_scen03_a_plugin_that_does_not_attach(node_of, disk, until):
+    plugin = disk(attaches=False)
+    node = node_of(plugin)
+    node.mount_pod(_pod("web"), timeout=20)
+    node.unmount_pod("web", timeout=20)
+    until(lambda: _volumes(node) == [])
+    assert _steps(plugin) == ["mount_device", "set_up", "tear_down", "unmount_device"]
+
+
+def test_mountop06_the_device_path_goes_from_attach_to_wait_to_mount(node_of, disk):
+    plugin = disk()
+    node_of(plugin).mount_pod(_pod("web"), timeout=20)
+    calls = {call[0]: call[1:] for call in plugin.calls}
+    assert calls["wait_for_attach"] == ("/dev/example", 600.0)
+    assert calls["mount_device"][0] == "/dev/examplep1"
+
+
+def test_scen07_two_pods_share_the_device(node_of, disk, mounts, until):
+    plugin = disk()
+    node = node_of(plugin)
+    node.mount_pod(_pod("one"), timeout=20)
+    node.mount_pod(_pod("two"), timeout=20)
+    assert plugin.count("attach") == plugin.count("mount_device") == 1
+    assert plugin.count("set_up") == 2
+    assert len(mounts()) == 3
+    node.unmount_pod("one", timeout=20)
+    (volume,) = _volumes(node)
+    assert volume.device_state is DeviceState.MOUNTED
+    assert plugin.count("unmount_device") == 0
+    node.unmount_pod("two", timeout=20)
+    until(lambda: _volumes(node) == [])
+    assert plugin.count("unmount_device") == plugin.count("detach") == 1
+    assert mounts() == []
+
+
+def test_mountop05_read_write_once_pod(manager, claimed, disk):
+    plugin = disk()
+    node = manager(plugin)
+    claimed(node.api, claim={"accessModes": ["ReadWriteOncePod"]}, volume={"accessModes": ["ReadWriteOncePod"]})
+    node.mount_pod(_pod("one"), timeout=20)
+    with pytest.raises(VolumesFailedError, match="uses the ReadWriteOncePod access mode and is already in use"):
+        node.mount_pod(_pod("two"), timeout=20, attempts=1)
+
+
+def test_mountop02_and_04_affinity_and_mount_options(manager, claimed, disk, tmp_path):
+    plugin = disk()
+    node = manager(plugin)
+    affinity = {"required": {"nodeSelectorTerms": [{"matchExpressions": [{"key": "zone", "operator": "Exists"}]}]}}
+    claimed(node.api, "far", volume={"nodeAffinity": affinity})
+    (tmp_path / "other").mkdir()
+    claimed(node.api, "hard", path=str(tmp_path / "other"), volume={"mountOptions": ["hard"]})
+    with pytest.raises(VolumesFailedError, match=r"NodeAffinity check failed.*no matching NodeSelectorTerms"):
+        node.mount_pod(_pod("one", "far"), timeout=20, attempts=1)
+    with pytest.raises(VolumesFailedError, match="mount options are not supported for this volume type"):
+        node.mount_pod(_pod("two", "hard"), timeout=20, attempts=1)
+    plugin.mount_options = True
+    assert node.wait_for_pod(node.api.get(Pod, "two", "default"), timeout=30).ready
+    assert plugin.count("set_up") == 1
+
+
+def test_br46_no_detach_while_the_device_is_mounted(node_of, disk):
+    plugin = disk()
+    node = node_of(plugin)
+    node.mount_pod(_pod("web"), timeout=20)
+    plugin.trouble["unmount_device"] = _raise(OperationError("target is busy"))
+    node.unmount_pod("web", timeout=20)
+    assert plugin.count("detach") == 0
+    (volume,) = _volumes(node)
+    assert volume.attachability is Attachability.TRUE
+    assert volume.device_state.may_be_mounted
+
+
+def test_br47_an_attach_that_may_have_worked_is_undone_even_after_a_restart(node_of, disk, until):
+    plugin = disk()
+    with node_of(plugin, enter=False) as node:
+        plugin.trouble["attach"] = _raise(UncertainProgressError("deadline exceeded"))
+        from_journal = node._now.parts.services.journal
+        with pytest.raises(WaitTimeoutError):
+            node.mount_pod(_pod("web"), timeout=0.2)
+        assert any(record.get("att") == "attaching" for record in from_journal.entries().values())
+        node.unmount_pod("web", timeout=20)
+    after = disk()
+    node = node_of(after, first=False)
+    until(lambda: _volumes(node) == [])
+    assert _steps(after) == ["detach"]
+
+
+def test_a_restart_finds_the_device_and_stages_it_again_before_the_pod_uses_it(node_of, disk, mounts):
+    with node_of(disk(), enter=False) as node:
+        node.mount_pod(_pod("web"), timeout=20)
+    plugin = disk()
+    with node_of(plugin, first=False, enter=False) as node:
+        (volume,) = _volumes(node)
+        assert volume.device_state is DeviceState.UNCERTAIN
+        assert volume.device_path == "/dev/examplep1"
+        assert volume.spec.persistent_volume.metadata.name == "pv-claim"
+        node.mount_pod(_pod("web"), timeout=20)
+        assert _steps(plugin) == ["wait_for_attach", "mount_device", "set_up"]
+    assert len(mounts()) == 2
+
+
+def test_br55_killed_between_the_pods_unmount_and_the_devices_the_device_is_found(node_of, disk, mounts, until):
+    plugin = disk()
+    with node_of(plugin, enter=False) as node:
+        node.mount_pod(_pod("web"), timeout=20)
+        plugin.trouble["unmount_device"] = _raise(OperationError("not now"))
+        node.unmount_pod("web", timeout=20)
+    assert len(mounts()) == 1
+    after = disk()
+    node = node_of(after, first=False)
+    until(lambda: _volumes(node) == [])
+    assert _steps(after) == ["unmount_device", "detach"]
+    assert mounts() == []
+
+
+def test_br55_and_a_pod_that_comes_then_gets_a_real_stage(node_of, disk, mounts, until):
+    plugin = disk()
+    with node_of(plugin, enter=False) as node:
+        node.mount_pod(_pod("one"), timeout=20)
+        plugin.trouble["unmount_device"] = _raise(OperationError("not now"))
+        node.unmount_pod("one", timeout=20)
+        plugin.calls.clear()
+        assert node.mount_pod(_pod("two"), timeout=30).ready
+        assert _steps(plugin)[-2:] == ["mount_device", "set_up"]
+    assert len(mounts()) == 2
+
+
+def test_recon30_without_a_journal_the_directories_tell_of_the_device_too(node_of, disk, mounts, root, until):
+    import os
+
+    with node_of(disk(), enter=False) as node:
+        node.mount_pod(_pod("web"), timeout=20)
+    os.unlink(f"{root}/volumes.journal")
+    plugin = disk()
+    with node_of(plugin, first=False, enter=False) as node:
+        (volume,) = _volumes(node)
+        assert volume.name == "example.com/disk//unknown"
+        assert volume.device_state is DeviceState.UNCERTAIN
+        assert volume.attachability is Attachability.FALSE
+        node.unmount_pod("web", timeout=20)
+    assert plugin.count("tear_down") == 1

@@ -8,16 +8,15 @@ import json
 import os
 import queue
 import shutil
-import site
 import subprocess
 import sys
+import sysconfig
 import threading
 import time
 import venv
 from pathlib import Path
 
 import pytest
-import volumehost
 
 HERE = Path(__file__).parent
 PACKAGES = HERE.parent / "packages"
@@ -29,6 +28,12 @@ def _load_support(name: str):
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="session")
+def packages_path():
+    """The path to the packages that the tests run with, for an interpreter outside of a virtual environment."""
+    return os.pathsep.join(outer_path())
 
 
 @pytest.fixture(scope="session")
@@ -54,6 +59,12 @@ def eventually():
     return wait_for
 
 
+def outer_path() -> list[str]:
+    """The directories with packages that the tests run with: everything on the path but the standard library."""
+    standard = sysconfig.get_path("stdlib")
+    return [path for path in sys.path if os.path.isdir(path) and path not in (standard, f"{standard}/lib-dynload")]
+
+
 class Environment:
     """A virtual environment that sees the packages of the one the tests run in, behind its own."""
 
@@ -62,8 +73,7 @@ class Environment:
         venv.EnvBuilder(with_pip=False, symlinks=True).create(directory)
         self.python = str(directory / "bin" / "python")
         self.site_packages = next((directory / "lib").glob("python*/site-packages"))
-        outer = [*site.getsitepackages(), str(Path(volumehost.__file__).parents[1])]
-        (self.site_packages / "outer.pth").write_text("\n".join(outer) + "\n")
+        (self.site_packages / "outer.pth").write_text("\n".join(outer_path()) + "\n")
 
     def variables(self, **more: str) -> dict[str, str]:
         keep = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "VOLUMEHOST"))}
@@ -71,7 +81,9 @@ class Environment:
 
     def pip(self, *arguments: str, **variables: str) -> str:
         command = [sys.executable, "-m", "pip", "--python", self.python, *arguments]
-        done = subprocess.run(command, env=self.variables(**variables), capture_output=True, text=True, timeout=120)
+        done = subprocess.run(
+            command, check=False, env=self.variables(**variables), capture_output=True, text=True, timeout=120
+        )
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
@@ -90,7 +102,9 @@ def environment(tmp_path):
 class RunningHost:
     """The host process, and requests to it."""
 
-    def __init__(self, environment: Environment, root_dir: Path, log: Path, variables: dict[str, str], cwd: Path) -> None:
+    def __init__(
+        self, environment: Environment, root_dir: Path, log: Path, variables: dict[str, str], cwd: Path
+    ) -> None:
         root_dir.mkdir(parents=True, exist_ok=True)
         self.root_dir = root_dir
         self.log = log
@@ -106,7 +120,9 @@ class RunningHost:
             )
         self._answers: queue.Queue[str] = queue.Queue()
         threading.Thread(target=self._read, daemon=True).start()
-        assert self._answer() == {"ok": "ready"}, log.read_text()
+
+    def wait_until_ready(self) -> None:
+        assert self._answer() == {"ok": "ready"}, self.log.read_text()
 
     def _read(self) -> None:
         for line in self._process.stdout:
@@ -134,6 +150,10 @@ class RunningHost:
         answer = self.request(do, **arguments)
         assert "error" in answer, answer
         return answer["error"]
+
+    def code_of(self, name: str) -> str | None:
+        """The version of the code that a look-up finds, None when it finds nothing."""
+        return self.request("find", name=name).get("ok", {}).get("code")
 
     def status(self, name: str) -> dict:
         """What is known of the one plugin of that name."""
@@ -170,6 +190,7 @@ def start_host(environment, tmp_path):
             environment, tmp_path / f"root{number}", tmp_path / f"host{number}.log", variables, cwd or tmp_path
         )
         hosts.append(host)
+        host.wait_until_ready()
         return host
 
     yield start
@@ -194,7 +215,7 @@ def acme(tmp_path_factory):
             project = acme_project(tmp_path_factory.mktemp("acme") / "acme-volumes", version)
             out = project.parent / "dist"
             command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(out)]
-            done = subprocess.run(command, cwd=project, capture_output=True, text=True, timeout=60)
+            done = subprocess.run(command, check=False, cwd=project, capture_output=True, text=True, timeout=60)
             assert done.returncode == 0, done.stdout + done.stderr
             (built[version],) = out.glob("*.whl")
         return built[version]

@@ -8,7 +8,7 @@ import zipfile
 from pathlib import Path
 
 #: A plugin that serves flexVolume volumes of the driver that has its name.
-PLUGIN = '''
+PLUGIN = """
 from volumehost import hookimpl
 
 class Plugin:
@@ -41,7 +41,7 @@ class Plugin:
     @hookimpl
     def construct_volume_spec(self, volume_name, mount_path):
         raise NotImplementedError
-'''
+"""
 
 
 def plugin_source(name: str, version: str = "1.0") -> str:
@@ -53,7 +53,7 @@ def make_wheel(
     distribution: str,
     version: str = "1.0",
     *,
-    files: dict[str, str] | None = None,
+    files: dict[str, str | bytes] | None = None,
     entry_points: dict[str, str] | None = None,
     requires: tuple[str, ...] = (),
     requires_python: str = "",
@@ -64,7 +64,7 @@ def make_wheel(
     headers = ["Metadata-Version: 2.1", f"Name: {distribution}", f"Version: {version}"]
     headers += [f"Requires-Dist: {requirement}" for requirement in requires]
     headers += [f"Requires-Python: {requires_python}"] if requires_python else []
-    content = {
+    content: dict[str, str | bytes] = {
         **(files or {}),
         f"{info}/METADATA": "\n".join(headers) + "\n\nA package for tests.\n",
         f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
@@ -72,13 +72,14 @@ def make_wheel(
     if entry_points is not None:
         lines = [f"{name} = {value}" for name, value in entry_points.items()]
         content[f"{info}/entry_points.txt"] = "\n".join(["[volumehost.plugins]", *lines]) + "\n"
-    record = [f"{path},{_hash(text)},{len(text.encode())}" for path, text in content.items()]
-    content[f"{info}/RECORD"] = "\n".join([*record, f"{info}/RECORD,,"]) + "\n"
+    data = {path: text.encode() if isinstance(text, str) else text for path, text in content.items()}
+    record = [f"{path},{_hash(each)},{len(each)}" for path, each in data.items()]
+    data[f"{info}/RECORD"] = ("\n".join([*record, f"{info}/RECORD,,"]) + "\n").encode()
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / f"{stem}-py3-none-any.whl"
     with zipfile.ZipFile(path, "w") as archive:
-        for name, text in content.items():
-            archive.writestr(name, text)
+        for name, each in data.items():
+            archive.writestr(name, each)
     return path
 
 
@@ -91,6 +92,6 @@ def make_plugin_wheel(directory: Path, distribution: str, version: str = "1.0", 
     return make_wheel(directory, distribution, version, files=files, entry_points=entry_points, **options)
 
 
-def _hash(text: str) -> str:
-    digest = hashlib.sha256(text.encode()).digest()
+def _hash(content: bytes) -> str:
+    digest = hashlib.sha256(content).digest()
     return "sha256=" + base64.urlsafe_b64encode(digest).rstrip(b"=").decode()

@@ -43,10 +43,12 @@ def own_rows(distribution: InstalledDistribution) -> Iterator[RecordRow]:
 def first_missing_file(distribution: InstalledDistribution) -> str:
     """The first file that is not there or not whole, "" when all are.
 
-    An installer may write RECORD before the last of the files that it lists.
+    An installer may write RECORD before the last of the files that it lists. Metadata does not count: installers
+    write some of it anew.
     """
+    metadata = f"{os.path.basename(distribution.metadata_path)}/"
     for row in own_rows(distribution):
-        if row.size is None:
+        if row.size is None or row.path.startswith(metadata):
             continue
         try:
             if os.stat(f"{distribution.directory}/{row.path}").st_size != row.size:

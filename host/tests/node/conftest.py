@@ -13,6 +13,7 @@ from volumehost.api.objects import PersistentVolume, PersistentVolumeClaim, Pod,
 from volumehost.errors import NotSupportedMetricsError
 from volumehost.loader.events import NoProber
 from volumehost.mount import syscalls
+from volumehost.mount.mounter import LinuxMounter
 from volumehost.mount.mountinfo import read_mount_table
 from volumehost.sdk import cleanup_mount_point
 
@@ -258,6 +259,27 @@ class DiskDevice:
     def unmount_device(self, device_mount_path):
         self.plugin.step("unmount_device", device_mount_path)
         cleanup_mount_point(device_mount_path, self.plugin.host.get_mounter(), True)
+
+
+class TroubledMounter:
+    """The kernel's mounts, with a chance to interfere before or after an unmount."""
+
+    def __init__(self):
+        self._real = LinuxMounter()
+        self.before_unmount = self.after_unmount = lambda target: None
+
+    def __getattr__(self, name):
+        return getattr(self._real, name)
+
+    def unmount(self, target, **options):
+        self.before_unmount(target)
+        self._real.unmount(target, **options)
+        self.after_unmount(target)
+
+
+@pytest.fixture
+def troubled_mounter():
+    return TroubledMounter()
 
 
 def source_of(spec):

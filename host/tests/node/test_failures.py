@@ -116,27 +116,26 @@ def _key(node):
     return OperationKey(volume, node.status()[0].uid)
 
 
-def test_br18_one_volume_that_cannot_be_torn_down_does_not_keep_the_others(manager, bind, nfs, mounts):
-    plugin = bind()
-    node = manager(plugin)
+def test_br18_one_volume_that_cannot_be_torn_down_does_not_keep_the_others(
+    manager, bind, nfs, mounts, troubled_mounter
+):
+    node = manager(bind(), mounter=troubled_mounter)
     for name in ("p1", "p2", "p3"):
         node.mount_pod(_pod(nfs("a"), nfs("b"), nfs("c"), name=name), timeout=20)
     broken = node.api.get(Pod, "p2", "default").metadata.uid
-    mounter = plugin.host.get_mounter()
-    original = mounter.unmount
+    stuck = f"{node.root_dir}/pods/{broken}/volumes/example.com~bind/b"
 
-    def unmount(target, **options):
-        if f"/{broken}/" in target and target.endswith("/b"):
+    def refuse(target):
+        if target == stuck:
             raise StillMountedError("held by process 1", subject=target)
-        original(target, **options)
 
-    mounter.unmount = unmount
+    troubled_mounter.before_unmount = refuse
     with pytest.raises(WaitTimeoutError, match="1 of 3 pods could not be unmounted") as caught:
         node.unmount_all(timeout=0.6)
     assert "held by process 1" in str(caught.value)
-    assert mounts() == [f"{plugin.host.get_pods_dir()}/{broken}/volumes/example.com~bind/b"]
+    assert mounts() == [stuck]
     assert [status.name for status in node.status()] == ["p2"]
-    mounter.unmount = original
+    troubled_mounter.before_unmount = lambda target: None
     assert node.unmount_all(timeout=30) == ["default/p2"]
     assert mounts() == []
 
@@ -243,21 +242,20 @@ def test_br62_a_mount_that_is_none_of_its_volumes_keeps_the_pods_directory(manag
         assert file.read() == "content"
 
 
-def test_br70_files_written_below_the_mount_point_after_the_unmount_are_kept(manager, bind, nfs, root):
-    plugin = bind()
-    node = manager(plugin)
+def test_br70_files_written_below_the_mount_point_after_the_unmount_are_kept(
+    manager, bind, nfs, root, troubled_mounter
+):
+    node = manager(bind(), mounter=troubled_mounter)
     (volume,) = node.mount_pod(_pod(nfs("a")), timeout=20).volumes
-    original = plugin.host.get_mounter().unmount
 
-    def unmount_and_write(target, **options):
-        original(target, **options)
+    def write(target):
         with open(f"{target}/late", "w") as file:
             file.write("still here")
 
-    plugin.host.get_mounter().unmount = unmount_and_write
+    troubled_mounter.after_unmount = write
     with pytest.raises(WaitTimeoutError, match="late"):
         node.unmount_pod("web", timeout=0.3)
-    plugin.host.get_mounter().unmount = original
+    troubled_mounter.after_unmount = lambda target: None
     with open(f"{volume.path}/late") as file:
         assert file.read() == "still here"
     assert not node.host.get_mounter().is_mount_point(volume.path)

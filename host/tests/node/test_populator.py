@@ -1,0 +1,125 @@
+"""The populator: what pods want, and when something is certainly not wanted (POP, BR-15, BR-51)."""
+
+import pytest
+
+from volumehost.errors import NoPluginMatchedError
+from volumehost.node.actual import AttachedVolume, MountedVolume
+from volumehost.node.states import Attachability, MountState
+
+pytestmark = pytest.mark.root
+
+
+@pytest.fixture
+def parts(manager, bind):
+    return manager(bind())._now.parts
+
+
+@pytest.fixture
+def populator(parts):
+    return parts.populator
+
+
+def _found(parts, volume="a.b/p/x", uid="u1", **fields):
+    """Something that a restart found."""
+    actual = parts.services.actual
+    actual.add_reconstructed(AttachedVolume(volume, "a.b/p", None, Attachability.FALSE))
+    actual.add_reconstructed_mount(
+        MountedVolume(volume, uid, "web", "default", "a.b/p", "x", MountState.UNCERTAIN, **fields)
+    )
+    return volume, uid
+
+
+def _empty(populator):
+    """As it is before any pod source has told anything."""
+    populator._complete = False
+    return populator
+
+
+def test_pop12_one_volume_that_cannot_be_entered_does_not_keep_the_others(populator, parts, make_pod, nfs):
+    record = populator.add(make_pod(nfs("a"), {"name": "b", "emptyDir": {}}))
+    assert not record.processed
+    assert isinstance(record.errors["b"], NoPluginMatchedError)
+    assert parts.services.desired.names_of_pod("uid-1").keys() == {"a"}
+
+
+def test_br15_nothing_is_unwanted_before_all_pods_are_known(populator, parts):
+    volume, uid = _found(parts)
+    _empty(populator)
+    assert not populator.is_unwanted(volume, uid)
+    populator.set_known(())
+    assert populator.is_unwanted(volume, uid)
+
+
+def test_a_known_pod_keeps_its_volumes_though_it_is_not_in_focus(populator, parts, make_pod):
+    volume, uid = _found(parts)
+    populator.set_known([make_pod(uid=uid)])
+    assert not populator.is_unwanted(volume, uid)
+    assert not populator.may_mount(uid)
+
+
+def test_br51_a_pod_that_is_being_deleted_keeps_its_volumes_until_its_workload_ended(populator, parts, make_pod):
+    volume, uid = _found(parts)
+    pod = make_pod(uid=uid, metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"})
+    populator.set_known([pod])
+    assert not populator.is_unwanted(volume, uid)
+    pod.status.phase = "Succeeded"
+    populator.set_known([pod])
+    assert populator.is_unwanted(volume, uid)
+
+
+def test_br51_the_word_that_it_ended(populator, parts, make_pod, nfs):
+    pod = make_pod(nfs("a"))
+    populator.add(pod)
+    (volume,) = parts.services.desired.volumes_of_pod("uid-1")
+    assert not populator.is_unwanted(volume, "uid-1")
+    populator.end("uid-1")
+    assert populator.has_ended("uid-1")
+    assert populator.is_unwanted(volume, "uid-1")
+    assert parts.services.desired.volumes_of_pod("uid-1") == []
+    populator.forget("uid-1")
+    assert not populator.has_ended("uid-1")
+
+
+def test_br15_a_volume_that_cannot_be_resolved_is_pending_and_never_unwanted(populator, parts, make_pod, nfs):
+    volume, uid = _found(parts, uid="uid-1")
+    populator.add(make_pod(nfs("a"), {"name": "x", "emptyDir": {}}))
+    assert not populator.is_unwanted(volume, uid)
+    populator.add(make_pod(nfs("a")))
+    assert populator.is_unwanted(volume, uid)
+
+
+def test_what_only_a_directory_tells_of_is_left_alone_unless_asked_for(manager, bind, parts, populator):
+    volume, uid = _found(parts, from_directory=True)
+    populator.set_known(())
+    assert not populator.is_unwanted(volume, uid)
+    populator._adopt = True
+    assert populator.is_unwanted(volume, uid)
+
+
+def test_a_volume_that_the_pod_no_longer_lists_is_no_longer_wanted(populator, parts, make_pod, nfs):
+    populator.add(make_pod(nfs("a"), nfs("b")))
+    assert len(parts.services.desired.volumes_of_pod("uid-1")) == 2
+    populator.add(make_pod(nfs("a")))
+    assert len(parts.services.desired.volumes_of_pod("uid-1")) == 1
+
+
+def test_but_stays_wanted_while_the_rest_of_the_pod_is_not_understood(populator, parts, make_pod, nfs):
+    populator.add(make_pod(nfs("a"), nfs("b")))
+    populator.add(make_pod(nfs("a"), {"name": "c", "emptyDir": {}}))
+    assert len(parts.services.desired.volumes_of_pod("uid-1")) == 2
+
+
+def test_fs_group_and_user_of_the_pod_reach_the_plugin(manager, bind, nfs):
+    plugin = bind()
+    pod = {
+        "metadata": {"name": "web"},
+        "spec": {
+            "securityContext": {"fsGroup": 4000, "fsGroupChangePolicy": "OnRootMismatch", "runAsUser": 7},
+            "containers": [{"name": "c", "image": "i", "volumeMounts": [{"name": "a", "mountPath": "/a"}]}],
+            "volumes": [nfs("a")],
+        },
+    }
+    manager(plugin).mount_pod(pod, timeout=20)
+    (arguments,) = [call[1] for call in plugin.calls if call[0] == "set_up"]
+    assert (arguments.fs_group, arguments.fs_group_change_policy, arguments.fs_user) == (4000, "OnRootMismatch", 7)
+    assert arguments.recorder is not None

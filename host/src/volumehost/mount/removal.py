@@ -37,11 +37,7 @@ def remove_all_at(dir_fd: int, name: str, path: str) -> None:
 
     :param path: what errors call the entry.
     """
-    if name in {"", ".", ".."} or "/" in name:
-        raise RemovalError("it does not name a directory entry", action=f"remove {path}", subject=path)
-    removal = _Removal(files=True)
-    removal.entry(dir_fd, name, path)
-    removal.finish(path)
+    _remove_at(dir_fd, name, path, _Removal(files=True))
 
 
 def remove_dirs_one_filesystem(path: str) -> None:
@@ -53,6 +49,18 @@ def remove_dirs_one_filesystem(path: str) -> None:
     :raises RemovalError: files are left, or something could not be removed.
     """
     _remove(path, _Removal(files=False))
+
+
+def remove_dirs_at(dir_fd: int, name: str, path: str) -> None:
+    """The same for an entry of a directory that the caller holds open; see :func:`remove_all_at`."""
+    _remove_at(dir_fd, name, path, _Removal(files=False))
+
+
+def _remove_at(dir_fd: int, name: str, path: str, removal: _Removal) -> None:
+    if name in {"", ".", ".."} or "/" in name:
+        raise RemovalError("it does not name a directory entry", action=f"remove {path}", subject=path)
+    removal.entry(dir_fd, name, path)
+    removal.finish(path)
 
 
 def _remove(path: str, removal: _Removal) -> None:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
-from collections.abc import Iterable
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from volumehost.errors import RemovalError, StillMountedError, VolumeHostError
-from volumehost.mount.removal import remove_all_one_filesystem, remove_dirs_one_filesystem
+from volumehost.mount.removal import open_without_crossing, remove_all_at, remove_dirs_at
+from volumehost.sdk.directories import DIRECTORY_FLAGS
 
 if TYPE_CHECKING:
     from volumehost.host_services import MountInterface, MountPoint
@@ -47,64 +52,88 @@ def orphaned_pods(layout: Layout, known: Iterable[str], mounts: Iterable[MountPo
 def remove_pod_directory(layout: Layout, pod_uid: str) -> None:
     """Remove the directory of a pod none of whose volumes is mounted any more (ORPHAN-04 to -06).
 
-    Below ``volumes`` only empty directories go, never a file; a mount anywhere stops it. Success when it is gone.
+    Below ``volumes`` only empty directories go, never a file; a mount anywhere stops it. Works by descriptors: what
+    is a link, or a mount, where a directory should be is never entered. Success when it is gone.
 
     :raises StillMountedError: something is mounted below it; it was left untouched.
-    :raises RemovalError: files are left in a volume's directory; they were kept.
+    :raises RemovalError: files are left in a volume's directory, and were kept; or it is no directory at all.
     """
     pod_dir = layout.pod_dir(pod_uid)
-    remove_dirs_one_filesystem(layout.pod_volumes_dir(pod_uid))
-    _remove_subpaths(layout.pod_subpaths_dir(pod_uid))
-    try:
-        names = os.listdir(pod_dir)
-    except FileNotFoundError:
-        return
+    with ExitStack() as opened:
+        try:
+            pods = opened.enter_context(_directory(os.open(layout.pods_dir(), DIRECTORY_FLAGS)))
+            pod = opened.enter_context(_directory(open_without_crossing(pods, pod_uid)))
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise _not_a_directory(pod_dir, error) from error
+        remove_dirs_at(pod, "volumes", f"{pod_dir}/volumes")
+        _remove_subpaths(pod, f"{pod_dir}/volume-subpaths")
+        _remove_other_children(pod, pod_dir)
+        try:
+            os.rmdir(pod_uid, dir_fd=pods)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise RemovalError(error.strerror or str(error), action=f"remove {pod_dir}", subject=pod_dir) from error
+
+
+def _remove_other_children(pod: int, pod_dir: str) -> None:
+    """All but ``volumes``; the first failure is told when the others have been tried."""
     first: VolumeHostError | None = None
-    for name in sorted(names):
+    for name in sorted(os.listdir(pod)):
+        path = f"{pod_dir}/{name}"
         if name == "volumes":  # came back after it was removed: never to be touched here
-            first = first or RemovalError(
-                "volumes appeared while it was being removed", action=f"remove {pod_dir}", subject=pod_dir
-            )
+            first = first or RemovalError("it appeared meanwhile", action=f"remove {path}", subject=path)
             continue
         try:
-            remove_all_one_filesystem(f"{pod_dir}/{name}")
+            remove_all_at(pod, name, path)
         except (StillMountedError, RemovalError) as error:
             first = first or error
     if first is not None:
         raise first
-    try:
-        os.rmdir(pod_dir)
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise RemovalError(error.strerror or str(error), action=f"remove {pod_dir}", subject=pod_dir) from error
 
 
-def _remove_subpaths(base: str) -> None:
+def _remove_subpaths(pod: int, path: str) -> None:
     """Subpath targets are empty directories or empty files; one with content is kept (ORPHAN-09)."""
-    if not os.path.lexists(base):
-        return
-    for volume in _listed(base):
-        for container in _listed(f"{base}/{volume}"):
-            for index in _listed(f"{base}/{volume}/{container}"):
-                _remove_empty_file(f"{base}/{volume}/{container}/{index}")
-    remove_dirs_one_filesystem(base)
+    with ExitStack() as opened:
+        for volume in _entries(pod, "volume-subpaths", opened):
+            for container in _entries(*volume, opened):
+                for directory, name in _entries(*container, opened):
+                    _remove_empty_file(directory, name)
+    remove_dirs_at(pod, "volume-subpaths", path)
 
 
-def _listed(directory: str) -> list[str]:
+def _entries(parent: int, name: str, opened: ExitStack) -> list[tuple[int, str]]:
+    """(descriptor of the directory, entry) for each entry; none where there is no directory of this filesystem."""
     try:
-        return os.listdir(directory)
+        directory = opened.enter_context(_directory(open_without_crossing(parent, name)))
+        return [(directory, entry) for entry in os.listdir(directory)]
     except OSError:
         return []
 
 
-def _remove_empty_file(path: str) -> None:
+def _remove_empty_file(directory: int, name: str) -> None:
     """A mounted file is busy and stays; so does one with content."""
+    with contextlib.suppress(OSError):
+        found = os.stat(name, dir_fd=directory, follow_symlinks=False)
+        if stat.S_ISREG(found.st_mode) and found.st_size == 0:
+            os.unlink(name, dir_fd=directory)
+
+
+@contextlib.contextmanager
+def _directory(descriptor: int) -> Iterator[int]:
     try:
-        if os.path.isfile(path) and not os.path.islink(path) and os.stat(path).st_size == 0:
-            os.unlink(path)
-    except OSError:
-        return
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _not_a_directory(path: str, error: OSError) -> VolumeHostError:
+    action = f"remove {path}"
+    if error.errno == errno.EXDEV:
+        return StillMountedError("it is a mount point itself", action=action, subject=path, hint="unmount it first")
+    return RemovalError(error.strerror or str(error), action=action, subject=path, hint="look what it is", paths=[path])
 
 
 def remove_orphans(orphans: Iterable[OrphanedPod], layout: Layout, mounter: MountInterface) -> list[OrphanedPod]:

@@ -83,6 +83,8 @@ class FuseDaemon:
         if self.process.stdout.readline() != "ready\n":
             self.end()
             pytest.skip("FUSE does not work here")
+        # The kernel's greeting is answered now: without that it would not say farewell either.
+        os.stat(mount_point)
 
     def kill(self) -> None:
         """As if it had crashed: the mount stays and is dead."""

@@ -6,6 +6,7 @@ import logging
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -131,6 +132,13 @@ def test_stacked_mounts_go_one_per_call_mount54(area: Path, either: LinuxMounter
     assert either.is_mount_point(str(area / "m"))
     cleanup_mount_point(str(area / "m"), either, extensive=True)
     assert not (area / "m").exists()
+
+
+@pytest.mark.parametrize("extensive", [True, False])
+def test_br64_a_dead_mount_goes_with_either(extensive: bool, area: Path, either: LinuxMounter, fuse: Callable) -> None:
+    fuse(area / "m").kill()
+    cleanup_mount_point(str(area / "m"), either, extensive)
+    assert not os.path.lexists(area / "m")
 
 
 def test_what_a_link_leads_to_is_not_unmounted(area: Path, either: LinuxMounter) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -81,10 +80,8 @@ def test_br52_a_stopped_daemon_costs_a_deadline_not_the_caller(
 ) -> None:
     daemon = fuse(area / "m")
     daemon.stop()
-    before = time.monotonic()
     with pytest.raises(CorruptedMountError, match="no answer within 1 s") as caught:
         mounter.is_mount_point(str(area / "m"))
-    assert time.monotonic() - before < 30
     assert caught.value.errno == errno.ETIMEDOUT
     assert mounter.is_mount_point("/"), "others are not affected"
     daemon.kill()

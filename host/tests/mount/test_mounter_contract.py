@@ -11,15 +11,22 @@ from volumehost.errors import MountError
 from volumehost.host_services import MountInterface
 from volumehost.mount.cleanup import cleanup_mount_point
 from volumehost.mount.mounter import LinuxMounter
+from volumehost.mount.places import Places
 from volumehost.testing.fake_mounter import FakeMounter
 
 pytestmark = pytest.mark.root
 
 
-@pytest.fixture(params=[LinuxMounter, FakeMounter])
-def any_mounter(request: pytest.FixtureRequest) -> MountInterface:
-    make: Callable[[], MountInterface] = request.param
-    return make()
+@pytest.fixture(params=["real", "real, where the kernel knows network filesystems", "fake"])
+def any_mounter(request: pytest.FixtureRequest, tmp_path: Path) -> MountInterface:
+    known = tmp_path / "filesystems"
+    known.write_text("nodev\tnfs4\n")
+    make: dict[str, Callable[[], MountInterface]] = {
+        "real": LinuxMounter,
+        "fake": FakeMounter,
+    }
+    cautious = lambda: LinuxMounter(places=Places(known_filesystems=str(known)))  # noqa: E731
+    return make.get(request.param, cautious)()
 
 
 @pytest.fixture

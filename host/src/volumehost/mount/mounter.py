@@ -53,17 +53,19 @@ class LinuxMounter:
         unmount_seconds: float = UNMOUNT_SECONDS,
         answer_seconds: float = ANSWER_SECONDS,
         runner: DeadlineRunner | None = None,
+        places: Places | None = None,
         programs: Programs | None = None,
     ) -> None:
         """Times are in seconds: defaults of ``timeout``, and how long a mount may take to answer a question.
 
         :param mounter_path: an alternative to mount(8) for a few network filesystems (MOUNT-05).
+        :param places: looks at paths, in place of one with ``answer_seconds``.
         """
         self._program = mount_program.MountProgram(programs, mounter_path=mounter_path)
         self._mount_seconds = mount_seconds
         self._unmount_seconds = unmount_seconds
         self._runner = runner if runner is not None else DeadlineRunner()
-        self._places = Places(self._runner, answer_seconds=answer_seconds)
+        self._places = places if places is not None else Places(self._runner, answer_seconds=answer_seconds)
 
     # --- mounting -----------------------------------------------------------------------------------------
 

@@ -39,12 +39,12 @@ class Command(click.Command):
         self.examples = tuple(examples)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command, with the logging that its options ask for."""
-        from volumehost.cli.logs import configure_logging
+        """Run the command, with the logging that its options ask for until it has ended."""
+        from volumehost.cli.logs import logging_for
         from volumehost.cli.options import Settings
 
-        configure_logging(ctx.ensure_object(Settings).verbosity)
-        return super().invoke(ctx)
+        with logging_for(ctx.ensure_object(Settings).verbosity):
+            return super().invoke(ctx)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
         """Write the examples."""

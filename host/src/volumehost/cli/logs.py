@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from volumehost.cli.tables import printable
 
@@ -28,10 +30,20 @@ class _Formatter(logging.Formatter):
         return line
 
 
-def configure_logging(verbosity: int) -> None:
-    """Send records to stderr: none at 0, what is done at 1, everything with tracebacks at 2."""
+@contextmanager
+def logging_for(verbosity: int) -> Iterator[None]:
+    """Send records to stderr: none at 0, what is done at 1, everything with tracebacks at 2.
+
+    What the process had set up before comes back at the end: a command may run inside another program.
+    """
     handler = logging.StreamHandler()
     handler.setFormatter(_Formatter(verbosity))
     root = logging.getLogger()
+    former = root.handlers[:], root.level
     root.handlers[:] = [handler]
     root.setLevel(_LEVELS.get(verbosity, logging.DEBUG))
+    try:
+        yield
+    finally:
+        root.handlers[:] = former[0]
+        root.setLevel(former[1])

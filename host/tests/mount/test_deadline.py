@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import pytest
 
+from volumehost.mount import syscalls
 from volumehost.mount.deadline import DeadlineExceededError, DeadlineRunner, TooManyStuckCallsError
 
 
@@ -147,6 +148,30 @@ def test_an_interrupted_wait_leaves_the_runner_usable(until: Callable[..., None]
     release.set()
     until(lambda: runner.in_progress() == [])
     assert runner.run(int, "7", timeout=10) == 7
+
+
+@pytest.mark.root
+def test_a_call_runs_in_the_mount_namespace_of_its_caller() -> None:
+    """Also where helpers of another namespace are idle."""
+    runner = DeadlineRunner()
+
+    def namespace() -> str:
+        return os.readlink("/proc/thread-self/ns/mnt")
+
+    here = namespace()
+    assert runner.run(namespace, timeout=10) == here
+    seen: list[tuple[str, str]] = []
+
+    def elsewhere() -> None:
+        syscalls.unshare(syscalls.CLONE_NEWNS)
+        seen.append((namespace(), runner.run(namespace, timeout=10)))
+
+    thread = threading.Thread(target=elsewhere)
+    thread.start()
+    thread.join(30)
+    ((own, helped),) = seen
+    assert own == helped != here
+    assert runner.run(namespace, timeout=10) == here
 
 
 def test_a_result_is_not_kept_alive() -> None:

@@ -16,7 +16,7 @@ from typing import Final
 from volumehost.errors import CorruptedMountError, MountError, RemovalError, StillMountedError
 from volumehost.host_services import MountInterface
 from volumehost.mount.corrupted import is_corrupted_mount
-from volumehost.mount.places import Places
+from volumehost.mount.places import Places, shared_places
 
 logger = logging.getLogger(__name__)
 
@@ -48,7 +48,7 @@ def cleanup_mount_point_with_force(
 
 
 def _cleanup(path: str, mounter: MountInterface, extensive: bool, unmount: Callable[[str], None]) -> None:
-    places = Places()
+    places = shared_places()
     try:
         if stat.S_ISLNK(places.look(path, follow=False).stat.mode):
             # What a link leads to is not ours to unmount.

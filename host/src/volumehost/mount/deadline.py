@@ -91,11 +91,22 @@ class DeadlineRunner:
             raise TooManyStuckCallsError(
                 f"{self._limit} calls into the kernel have not come back; no other is begun within {timeout:g} s"
             )
+        try:
+            return self._take_helper(what)
+        except BaseException:
+            self._slots.release()
+            raise
+
+    def _take_helper(self, what: str) -> _Helper:
+        namespace = _mount_namespace()
         with self._lock:
-            helper = self._idle.pop() if self._idle else None
+            # A thread keeps the mount namespace in which it was started: one of another sees other mounts.
+            helper = next((idle for idle in reversed(self._idle) if idle.namespace == namespace), None)
             if helper is None:
-                helper = _Helper(self)
+                helper = _Helper(self, namespace)
                 helper.start()
+            else:
+                self._idle.remove(helper)
             helper.what = what
             self._working[helper] = time.monotonic()
         return helper
@@ -128,7 +139,8 @@ class DeadlineRunner:
 class _Helper:
     """One thread, parked on a lock between calls."""
 
-    def __init__(self, runner: DeadlineRunner) -> None:
+    def __init__(self, runner: DeadlineRunner, namespace: int) -> None:
+        self.namespace = namespace
         self.what = ""
         self.outcome: Any = None
         self.error: BaseException | None = None
@@ -198,3 +210,11 @@ class _Helper:
             self._discard(self.outcome)
         self.outcome = self.error = None
         self._runner.give_back(self)
+
+
+def _mount_namespace() -> int:
+    """Which mount namespace the calling thread is in; 0 where that cannot be known."""
+    try:
+        return os.stat("/proc/thread-self/ns/mnt").st_ino
+    except OSError:
+        return 0

@@ -9,7 +9,7 @@ from typing import Final
 
 from volumehost.errors import MountError, VolumeHostError
 from volumehost.host_services import MountInterface
-from volumehost.mount.places import Places
+from volumehost.mount.places import Places, shared_places
 from volumehost.mount.refs import find_containing_mount
 
 _SELINUX_FS: Final = "/sys/fs/selinux"
@@ -27,7 +27,7 @@ class LinuxHostUtils:
 
     def __init__(self, mounter: MountInterface, *, places: Places | None = None, selinux_fs: str = _SELINUX_FS) -> None:
         self._mounter = mounter
-        self._places = places if places is not None else Places()
+        self._places = places if places is not None else shared_places()
         self._selinux_fs = selinux_fs
 
     def device_opened(self, path: str) -> bool:

@@ -13,7 +13,7 @@ from volumehost.errors import CorruptedMountError
 from volumehost.mount.corrupted import CORRUPTED_ERRNOS
 from volumehost.mount.deadline import DeadlineExceededError
 from volumehost.mount.mountinfo import read_mount_table
-from volumehost.mount.places import Places
+from volumehost.mount.places import Places, shared_places
 
 
 def is_mount_point(path: str, places: Places | None = None) -> bool:
@@ -23,7 +23,7 @@ def is_mount_point(path: str, places: Places | None = None) -> bool:
     :raises CorruptedMountError: it is a mount point, and the mount does not answer (MOUNT-41).
     :raises OSError: the path cannot be looked at for another reason.
     """
-    places = places if places is not None else Places()
+    places = places if places is not None else shared_places()
     try:
         place = places.check(path)
         if place.mount_root is None:
@@ -45,7 +45,7 @@ def is_likely_not_mount_point(path: str, places: Places | None = None) -> bool:
 
     :raises OSError: the path cannot be looked at.
     """
-    places = places if places is not None else Places()
+    places = places if places is not None else shared_places()
     place = places.look(path)
     if place.mount_root is not None:
         return not place.mount_root

@@ -40,10 +40,7 @@ _HARMLESS_FLAGS: Final = frozenset({"--no-canonicalize", "-c", "--no-mtab", "-n"
 
 
 class LinuxMounter:
-    """Mounts and unmounts in the mount namespace of the calling thread (MOUNT-01).
-
-    Safe for threads, which must share one mount namespace.
-    """
+    """Mounts and unmounts in the mount namespace of the calling thread (MOUNT-01). Safe for threads."""
 
     def __init__(
         self,

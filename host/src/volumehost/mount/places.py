@@ -7,6 +7,7 @@ to ask a disk, a server or a daemon runs under a deadline (BR-52).
 from __future__ import annotations
 
 import errno
+import functools
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -168,6 +169,12 @@ class Places:
             self._revalidating = any(name in known for name in _REVALIDATING)
             self._checked_filesystems = now
         return not self._revalidating
+
+
+@functools.cache
+def shared_places() -> Places:
+    """The process's own, for callers without a mounter: what it knows of the kernel is found out once."""
+    return Places()
 
 
 def open_place(path: str, resolve: int, *, follow: bool = True) -> int:

@@ -105,7 +105,7 @@ class _ReadOnlyDatabase(Database):
             connection = self._sqlite(self.path, f"?mode={mode}")
             try:
                 connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-            except sqlite3.OperationalError as error:
+            except sqlite3.Error as error:
                 connection.close()
                 if not getattr(error, "sqlite_errorname", "").startswith(_NOT_WRITABLE):
                     raise

@@ -30,7 +30,7 @@ demo: $(VENV)/.runtime  ## A pod's volumes mounted for real, shown, used and tak
 	$(BIN)/volumehost demo
 
 test: $(VENV)/.development system-packages  ## The tests (those with real mounts as root)
-	$(BIN)/python -m pytest -n 2 --dist loadgroup $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadfile $(PYTEST_ARGS)
 
 check: $(VENV)/.development  ## ruff, mypy --strict, import-linter, deptry
 	$(BIN)/ruff check

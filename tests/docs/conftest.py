@@ -13,6 +13,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(Path(__file__).parent / "support"))  # page_session: no tests, so no conftest
@@ -73,13 +74,17 @@ class Page:
 
 
 @pytest.fixture(scope="session")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site as ``make docs`` builds it: any warning is an error."""
-    out = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html", "-d", str(out / "trees")]
-    command += [str(REPOSITORY / "docs"), str(out / "html")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=110, check=False)
-    assert done.returncode == 0, done.stderr
+def site(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
+    """The site as ``make docs`` builds it: any warning is an error. Built once, also for several test processes."""
+    base = tmp_path_factory.getbasetemp()
+    out = (base if worker_id == "master" else base.parent) / "site"
+    with FileLock(f"{out}.lock", timeout=110):
+        if not (out / "built").exists():
+            command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html"]
+            command += ["-d", str(out / "trees"), str(REPOSITORY / "docs"), str(out / "html")]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=110, check=False)
+            assert done.returncode == 0, done.stderr
+            (out / "built").touch()
     return out / "html"
 
 

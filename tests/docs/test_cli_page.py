@@ -7,7 +7,7 @@ import pytest
 
 from volumehost.cli import COMMANDS, program
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("docs")]
+pytestmark = pytest.mark.slow
 
 
 def every_command(command, context):

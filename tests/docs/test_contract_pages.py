@@ -12,7 +12,7 @@ import pytest
 import volumehost
 from volumehost import errors, host_services, spec, volume_host, volumes
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("docs")]
+pytestmark = pytest.mark.slow
 
 PAGES = {
     "reference/returned-objects": [volumes],

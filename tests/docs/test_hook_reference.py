@@ -12,7 +12,7 @@ import pytest
 
 from volumehost import hookspecs
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("docs")]
+pytestmark = pytest.mark.slow
 
 
 def written_signature(function: ast.FunctionDef) -> str:

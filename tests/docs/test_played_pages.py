@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-pytestmark = [pytest.mark.slow, pytest.mark.root, pytest.mark.xdist_group("docs"), pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.root, pytest.mark.timeout(300)]
 
 
 @pytest.mark.parametrize("name", ["quick-start.md", "write-a-plugin.md", "embedding.md", "operating.md"])

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from filelock import FileLock
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 DISTRIBUTIONS = {
@@ -39,16 +40,23 @@ class Distribution:
 
 
 @pytest.fixture(scope="session")
-def distributions(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Distribution]:
-    """Every distribution, its sdist built from the tree and its wheel built from that sdist."""
-    out = tmp_path_factory.mktemp("dist")
+def distributions(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> dict[str, Distribution]:
+    """Every distribution, its sdist built from the tree and its wheel built from that sdist.
+
+    Built once, also for several test processes.
+    """
+    base = tmp_path_factory.getbasetemp()
+    out = (base if worker_id == "master" else base.parent) / "dist"
     built = {}
-    for name, directory in DISTRIBUTIONS.items():
-        command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(out / name), str(directory)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=110, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
-        (wheel,), (sdist,) = (list((out / name).glob(pattern)) for pattern in ("*.whl", "*.tar.gz"))
-        built[name] = Distribution(name, directory, wheel, sdist)
+    with FileLock(f"{out}.lock", timeout=110):
+        for name, directory in DISTRIBUTIONS.items():
+            if not (out / name / "built").exists():
+                command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(out / name), str(directory)]
+                done = subprocess.run(command, capture_output=True, text=True, timeout=110, check=False)
+                assert done.returncode == 0, done.stdout + done.stderr
+                (out / name / "built").touch()
+            (wheel,), (sdist,) = (list((out / name).glob(pattern)) for pattern in ("*.whl", "*.tar.gz"))
+            built[name] = Distribution(name, directory, wheel, sdist)
     return built
 
 

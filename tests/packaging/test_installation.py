@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("packaging"), pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith(("VOLUMEHOST_", "PYTHON"))}
 

@@ -12,7 +12,6 @@ import pytest
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.xdist_group("packaging"),
     pytest.mark.timeout(300),
     pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="old releases have wheels for the oldest Python only"),
 ]

@@ -89,7 +89,8 @@ class Program:
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
     """The environment of the program: nothing of this user's settings, temporary files in the test's directory."""
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(("VOLUMEHOST_", "_VOLUMEHOST"))}
+    ours = ("VOLUMEHOST_", "_VOLUMEHOST", "PYTHONDONTWRITEBYTECODE")
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(ours)}
     temporary = tmp_path / "tmp"
     temporary.mkdir()
     return {**kept, "TMPDIR": str(temporary), "HOME": str(tmp_path), "COLUMNS": "80", "LC_ALL": "C.UTF-8"}

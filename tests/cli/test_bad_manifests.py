@@ -69,8 +69,9 @@ BAD: dict[str, tuple[str, list[str]]] = {
 }
 
 
-@pytest.mark.parametrize("name", BAD)
-@pytest.mark.parametrize("command", ["apply", "mount"])
+@pytest.mark.parametrize(
+    ("command", "name"), [*(("apply", name) for name in BAD), ("mount", "two sources"), ("mount", "unknown kind")]
+)
 def test_a_wrong_manifest_is_refused_whole(volumehost, manifest: Callable[..., Path], command: str, name: str) -> None:
     text, words = BAD[name]
     done = volumehost(command, "-f", manifest(text, "bad pod.yaml"))
@@ -151,9 +152,11 @@ def test_a_manifest_from_a_pipe(volumehost) -> None:
 
 def test_names_on_the_command_line_are_only_names(volumehost, manifest) -> None:
     volumehost("apply", "-f", manifest("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n"))
-    for name in ("..", LONG, "a b", "\x1b[2J", "'; DROP TABLE objects"):
-        for command in (["get", "cm"], ["describe", "cm"], ["delete", "cm"], ["status"], ["mount"], ["unmount"]):
-            done = volumehost(*command, "--", name)
+    commands = (["get", "cm"], ["describe", "cm"], ["delete", "cm"], ["status"], ["mount"], ["unmount"])
+    names = ("..", LONG, "a b", "\x1b[2J", "'; DROP TABLE objects", "-x")
+    for name, command in zip(names, commands, strict=True):
+        for each in (name, names[0]):
+            done = volumehost(*command, "--", each)
             assert done.code == 3, (command, done)
             assert "\x1b" not in done.err
     assert volumehost("get", "cm", "c").code == 0

@@ -13,7 +13,7 @@ from volumehost.cli.complete import object_names
 from volumehost.cli.describing import describe_object
 from volumehost.cli.objects import KindType, NameType, open_for_reading, targets
 from volumehost.cli.options import Settings, shared_options
-from volumehost.cli.tables import format_table
+from volumehost.cli.tables import format_table, printable
 
 if TYPE_CHECKING:
     from volumehost.api.kinds import Kind
@@ -60,12 +60,13 @@ def _describe(settings: Settings, store: EmbeddedStore, obj: KubeObject) -> str:
 
 
 def _volumes(settings: Settings, store: EmbeddedStore, pod: Any) -> str:
-    from volumehost.cli.pod_report import volume_table
+    from volumehost.cli.pod_report import unready_lines, volume_table
     from volumehost.node.recorded_status import read_status
 
     for status in read_status(settings.root, api=store).pods:
         if status.uid == pod.metadata.uid and status.volumes:
-            return f"Volumes on this node ({status.state}):\n{_indented(volume_table([status], with_pod=False))}"
+            text = volume_table([status], with_pod=False) + "".join(f"{line}\n" for line in unready_lines([status]))
+            return f"Volumes on this node ({status.state}):\n{_indented(text)}"
     return "Volumes on this node: none\n"
 
 
@@ -93,4 +94,4 @@ def _moment(event: Event) -> str | None:
 
 
 def _indented(text: str) -> str:
-    return "".join(f"  {line}\n" for line in text.splitlines())
+    return "".join(f"  {printable(line)}\n" for line in text.splitlines())

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 
 from volumehost.cli.tables import printable
 
-#: Verbosity to the lowest level shown; errors are told by the commands themselves.
-_LEVELS = {0: logging.CRITICAL, 1: logging.INFO}
+#: Verbosity to the lowest level shown. What fails as it may is told by the commands themselves, not in a log.
+_LEVELS = {0: logging.ERROR, 1: logging.INFO}
 
 
 class _Formatter(logging.Formatter):
@@ -25,9 +25,12 @@ class _Formatter(logging.Formatter):
         record.message = record.getMessage()
         record.asctime = self.formatTime(record) if self._tracebacks else ""
         line = printable(self.formatMessage(record))
-        if self._tracebacks and record.exc_info:
+        if not record.exc_info:
+            return line
+        if self._tracebacks:
             return f"{line}\n{self.formatException(record.exc_info)}"
-        return line
+        kind, error, _ = record.exc_info
+        return f"{line}: {kind.__name__ if kind else ''}: {printable(error)}"
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from volumehost.cli.objects import NameType, read_manifests, reference
 from volumehost.cli.options import Settings, shared_options
 from volumehost.cli.pod_report import pod_data, pod_label, volume_table
 from volumehost.cli.progress import progress
-from volumehost.errors import VolumeHostError
+from volumehost.errors import InvalidObjectError, VolumeHostError
 
 if TYPE_CHECKING:
     from volumehost.api.manifests import Manifest
@@ -64,11 +64,13 @@ def mount(settings: Settings, pod: str | None, filenames: tuple[str, ...], *, wa
     deadline = time.monotonic() + timeout
     with volume_manager(settings, timeout) as entered:
         manager = at_work(entered)
-        pods = _store(manager, manifests, name, settings.namespace)
+        pods, errors = _store(manager, manifests, name, settings.namespace)
         for each in pods:
             manager.sync_pod(each)
-        errors = _wait(manager, pods, deadline, settings.verbosity) if wait else []
-        _print(settings, [manager.pod_status(each) for each in pods])
+        if wait:
+            errors += _wait(manager, pods, deadline, settings.verbosity)
+        if pods or not errors:
+            _print(settings, [manager.pod_status(each) for each in pods])
     if errors:
         raise errors[0] if len(errors) == 1 else ExceptionGroup("pods could not be mounted", errors)
 
@@ -84,27 +86,35 @@ def _read(settings: Settings, filenames: Sequence[str], name: str | None) -> lis
     return manifests
 
 
-def _store(manager: VolumeManager, manifests: Sequence[Manifest], name: str | None, namespace: str) -> list[Pod]:
-    """Put into the API what the manifests hold, pods last; the pods whose volumes are to be mounted."""
+def _store(
+    manager: VolumeManager, manifests: Sequence[Manifest], name: str | None, namespace: str
+) -> tuple[list[Pod], list[Exception]]:
+    """Put what the manifests hold into the API, pods last: the pods to be mounted, and the errors of what failed."""
     from volumehost.api.apply import apply_object
     from volumehost.node.pod_objects import apply_pod, keep_pod
 
-    pods = [manifest for manifest in manifests if manifest.kind.kind == "Pod"]
-    for manifest in manifests:
-        if manifest.kind.kind != "Pod":
-            outcome = apply_object(manager.api, manifest.kind.struct, manifest.document).outcome
-            click.echo(f"{reference(manifest.kind, manifest.obj.metadata.name)} {outcome}", err=True)
-    if name is None:
-        return [apply_pod(manager.api, manifest.document) for manifest in pods]
-    for manifest in pods:
-        if (manifest.obj.metadata.name, manifest.obj.metadata.namespace) == (name, namespace):
-            return [apply_pod(manager.api, manifest.document)]
-    return [keep_pod(manager.api, name, namespace)]
+    pods: list[Pod] = []
+    errors: list[Exception] = []
+    for manifest in sorted(manifests, key=lambda each: each.kind.kind == "Pod"):
+        metadata = manifest.obj.metadata
+        try:
+            if manifest.kind.kind != "Pod":
+                outcome = apply_object(manager.api, manifest.kind.struct, manifest.document).outcome
+                click.echo(f"{reference(manifest.kind, metadata.name)} {outcome}", err=True)
+            elif name is None or (metadata.name, metadata.namespace) == (name, namespace):
+                pods.append(apply_pod(manager.api, manifest.document))
+        except InvalidObjectError as error:
+            errors.append(manifest.explain(error))
+        except VolumeHostError as error:
+            errors.append(error)
+    if name is not None and not pods and not errors:
+        pods.append(keep_pod(manager.api, name, namespace))
+    return pods, errors
 
 
-def _wait(manager: VolumeManager, pods: Sequence[Pod], deadline: float, verbosity: int) -> list[VolumeHostError]:
+def _wait(manager: VolumeManager, pods: Sequence[Pod], deadline: float, verbosity: int) -> list[Exception]:
     """Wait for each pod; the errors of those whose volumes are not all mounted."""
-    errors: list[VolumeHostError] = []
+    errors: list[Exception] = []
 
     def lines() -> list[str]:
         statuses = [manager.pod_status(pod) for pod in pods]

@@ -163,12 +163,13 @@ class MountOperation:
         use, services = self._use, self._services
         path = mounter.get_path()
         is_mount = _is_mount(services, path)
+        # On record before it is visible: who learns that it is mounted may rely on the record.
+        services.note(
+            {"v": use.volume, "p": use.pod_uid, "state": MOUNTED, "path": path, "is_mount": is_mount, **NO_FAILURE}
+        )
         self._attempt(
             "MountVolume.MarkVolumeAsMounted failed",
             lambda: services.actual.put_mount(self._record(MountState.MOUNTED, mounter, path, is_mount)),
-        )
-        services.note(
-            {"v": use.volume, "p": use.pod_uid, "state": MOUNTED, "path": path, "is_mount": is_mount, **NO_FAILURE}
         )
 
     def _record(

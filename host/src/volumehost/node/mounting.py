@@ -53,6 +53,7 @@ class PodMounting:
         """Wait until every used volume is mounted; see ``VolumeManager.wait_for_pod``."""
         uid = pod.metadata.uid
         settled = self._parts.waits.wait(uid, lambda: self.is_ready(uid) or self._is_hopeless(uid, attempts), timeout)
+        self._parts.services.journal.flush()  # what the caller is told now is on record, should the process be killed
         ready = self.is_ready(uid)
         status = self._parts.status.of_pod(pod)
         if ready:

@@ -69,12 +69,12 @@ class UnmountOperation:
         except Exception as error:
             raise self._failure("UnmountVolume.TearDown failed", error) from error
         steps.enter("mark-unmounted")
+        services.note({"v": mount.volume, "p": mount.pod_uid, "gone": True})
+        plugin.release(plugin_user(mount.volume, mount.pod_uid))
         try:
             services.actual.mark_unmounted(mount.volume, mount.pod_uid)
         except VolumeHostError as error:  # a retry would do nothing (UNMOUNT-04)
             logger.error("volume %s was torn down but not marked: %s", mount.volume, error)  # noqa: TRY400
-        services.note({"v": mount.volume, "p": mount.pod_uid, "gone": True})
-        plugin.release(plugin_user(mount.volume, mount.pod_uid))
 
     def failed(self, failure: Failure) -> None:
         """No event (UNMOUNT-05); status and log tell."""

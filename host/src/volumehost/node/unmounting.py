@@ -71,6 +71,7 @@ class PodUnmounting:
         if name:
             release_pod(self._api, name, namespace, uid, known=known)
         self._note(*({"v": volume, "p": uid, "gone": True} for volume, _ in self._journal.keys_of_pod(uid)))
+        self._journal.flush()
         self._parts.populator.forget(uid)
 
     def finish_what_was_begun(self) -> None:

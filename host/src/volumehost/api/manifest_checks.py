@@ -12,7 +12,7 @@ from volumehost.api.defaults import DEFAULT_NAMESPACE, set_create_defaults, set_
 from volumehost.api.embedded.incoming import check_stored
 from volumehost.api.manifests import Manifest
 from volumehost.api.validation import validate_create
-from volumehost.errors import ApiError, InvalidObjectError, ManifestError
+from volumehost.errors import InvalidObjectError, ManifestError, VolumeHostError
 
 
 def check_manifests(manifests: Sequence[Manifest], namespace: str = "") -> list[Manifest]:
@@ -28,7 +28,7 @@ def check_manifests(manifests: Sequence[Manifest], namespace: str = "") -> list[
         try:
             placed = _with_namespace(manifest, namespace)
             _validate(placed)
-        except ApiError as error:
+        except VolumeHostError as error:
             errors.append(error)
         else:
             checked.append(placed)

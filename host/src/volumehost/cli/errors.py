@@ -56,7 +56,8 @@ def report(error: BaseException, verbosity: int = 0) -> int:
     if verbosity > 1 and not isinstance(error, quiet):
         import traceback
 
-        traceback.print_exception(error)
+        for line in "".join(traceback.format_exception(error)).splitlines():
+            click.echo(printable(line), err=True)
     try:
         for line in error_lines(error):
             click.echo(line, err=True)

@@ -28,14 +28,14 @@ class _Formatter(logging.Formatter):
         if not record.exc_info:
             return line
         if self._tracebacks:
-            return f"{line}\n{self.formatException(record.exc_info)}"
+            return "\n".join([line, *map(printable, self.formatException(record.exc_info).split("\n"))])
         kind, error, _ = record.exc_info
         return f"{line}: {kind.__name__ if kind else ''}: {printable(error)}"
 
 
 @contextmanager
 def logging_for(verbosity: int) -> Iterator[None]:
-    """Send records to stderr: none at 0, what is done at 1, everything with tracebacks at 2.
+    """Send records to stderr: what must not happen at 0, what is done at 1, everything with tracebacks at 2.
 
     What the process had set up before comes back at the end: a command may run inside another program.
     """

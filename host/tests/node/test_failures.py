@@ -15,6 +15,7 @@ from volumehost.errors import (
     VolumesFailedError,
     WaitTimeoutError,
 )
+from volumehost.hosts.lock import lock_holder
 from volumehost.loader.manager import VolumePluginManager
 from volumehost.mount import syscalls
 
@@ -199,26 +200,21 @@ def test_what_could_not_be_resolved_is_tried_again_by_itself(manager, bind, nfs,
 
 
 def test_leaving_while_an_operation_hangs_keeps_the_root_directory_locked(manager, bind, nfs, root, caplog):
-    from volumehost.hosts.lock import lock_holder
-    from volumehost.node import manager as module
-
     gate, plugin = threading.Event(), bind()
     plugin.trouble["set_up"] = lambda: gate.wait(60)
-    node = manager(plugin, enter=False)
-    node.__enter__()
-    parts = node._now.parts
-    with pytest.raises(WaitTimeoutError):
-        node.mount_pod(_pod(nfs("a")), timeout=0.1)
+    node = manager(plugin, enter=False, exit_grace=0.05)
+    with node:
+        parts = node._now.parts
+        with pytest.raises(WaitTimeoutError):
+            node.mount_pod(_pod(nfs("a")), timeout=0.1)
     try:
-        parts.close(0.05)
         assert lock_holder(root) == os.getpid()
         assert "stays locked" in caplog.text
         assert "set-up" in caplog.text
     finally:
         gate.set()
+        assert parts.pool.stop(20)
         parts.lock.release()
-        node._at_work = None
-    assert module.EXIT_GRACE > 0
 
 
 # --- what is in the way -----------------------------------------------------------------------------------------

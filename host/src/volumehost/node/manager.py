@@ -75,6 +75,8 @@ class VolumeManager:
     :param adopt: tear down volumes of which only a directory tells and that no pod wants; for a node's agent.
     :param observer: is told of every step of every operation.
     :param metrics: counts finished operations.
+    :param exit_grace: seconds that leaving waits for operations that run. While one still hangs after that, the root
+        directory stays locked until the process ends.
     """
 
     def __init__(
@@ -90,6 +92,7 @@ class VolumeManager:
         adopt: bool = False,
         observer: StepObserver | None = None,
         metrics: OperationMetrics | None = None,
+        exit_grace: float = EXIT_GRACE,
         clock: Callable[[], float] = time.monotonic,
         boot_id: str | None = None,
     ) -> None:
@@ -107,6 +110,7 @@ class VolumeManager:
             clock=clock,
             boot_id=boot_id,
         )
+        self._exit_grace = exit_grace
         self._at_work: _AtWork | None = None
         self._privileged = False
 
@@ -135,7 +139,7 @@ class VolumeManager:
             parts.reconciler.run()
         except BaseException:
             self._at_work = None
-            parts.close(EXIT_GRACE)
+            parts.close(self._exit_grace)
             raise
         return self
 
@@ -145,7 +149,7 @@ class VolumeManager:
         """Let go of the root directory; mounts stay."""
         if self._at_work is not None:
             parts, self._at_work = self._at_work.parts, None
-            parts.close(EXIT_GRACE)
+            parts.close(self._exit_grace)
 
     @property
     def host(self) -> NodeHost:

@@ -78,7 +78,7 @@ class PodMounting:
         if record is None or record.errors:
             return False
         volumes = self._parts.services.desired.volumes_of_pod(uid)
-        return all(self._actual.check(name, uid).need in (Need.NOTHING, Need.RESIZE) for name in volumes)
+        return all(self._actual.check(name, uid).need is Need.NOTHING for name in volumes)
 
     def notice_lost_mounts(self, uid: str) -> None:
         """What was a mount point and no longer is, or no longer answers, has to be set up again (BR-58, BR-64)."""

@@ -40,4 +40,3 @@ class Need(Enum):
     ATTACH = "attach"
     MOUNT = "mount"
     REMOUNT = "remount"
-    RESIZE = "resize"

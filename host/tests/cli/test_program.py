@@ -97,6 +97,25 @@ def test_no_command_shows_the_help_on_stderr(capsys: pytest.CaptureFixture[str])
     assert "Commands:" in captured.err
 
 
+@pytest.mark.parametrize("arguments", [["--version"], ["--version", "nonsense"], ["-v", "--version"]])
+def test_the_version_is_an_option_too(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    from volumehost import __version__
+
+    assert main(arguments) == 0
+    assert capsys.readouterr().out == f"volumehost {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["-o", "json", "plugins", "list"], ["plugins", "-o", "json", "list"], ["plugins", "list", "-o", "json"]],
+)
+def test_shared_options_stand_before_a_group_of_commands_too(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 0
+    assert list(json.loads(capsys.readouterr().out)) == ["plugins"]
+
+
 @pytest.mark.parametrize("arguments", [["-o", "json", "version"], ["version", "-o", "json"]])
 def test_shared_options_stand_before_and_after_the_command(
     arguments: list[str], capsys: pytest.CaptureFixture[str]
@@ -113,9 +132,9 @@ def test_the_nearer_option_wins_and_verbosity_adds_up() -> None:
     def probe(settings: Settings) -> None:
         seen.append(settings)
 
-    from volumehost.cli.options import GROUP_OPTIONS, shared_options
+    from volumehost.cli.options import group_options, shared_options
 
-    group = click.Group("g", params=list(GROUP_OPTIONS))
+    group = click.Group("g", params=group_options())
     group.add_command(click.command("probe")(shared_options("root-dir", "namespace", "output")(probe.callback)))
     group.main(
         ["-v", "--root-dir", "/a", "-n", "one", "probe", "--root-dir", "/b c", "-v", "-o", "yaml"],
@@ -129,9 +148,9 @@ def test_the_nearer_option_wins_and_verbosity_adds_up() -> None:
 
 def test_the_root_directory_comes_from_the_environment_unless_given(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[str] = []
-    from volumehost.cli.options import GROUP_OPTIONS
+    from volumehost.cli.options import group_options
 
-    group = click.Group("g", params=list(GROUP_OPTIONS))
+    group = click.Group("g", params=group_options())
 
     @group.command()
     @click.pass_obj

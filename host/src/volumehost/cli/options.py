@@ -126,8 +126,34 @@ _MAKERS: dict[str, Callable[[], click.Option]] = {
     "verbose": _verbose,
 }
 
-#: The options of the program's group.
-GROUP_OPTIONS = (_root_dir(environment=True), _node_name(), _output(), _namespace(), _verbose())
+
+def _print_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:  # noqa: ARG001 - click's signature
+    if value and not ctx.resilient_parsing:
+        from volumehost._version import __version__
+
+        click.echo(f"volumehost {__version__}")
+        ctx.exit()
+
+
+def _version() -> click.Option:
+    return click.Option(
+        ["--version"],
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=_print_version,
+        help="Show the version and exit.",
+    )
+
+
+def group_options() -> list[click.Parameter]:
+    """The options of the program's group: all of them."""
+    return [_root_dir(environment=True), _node_name(), _output(), _namespace(), _verbose(), _version()]
+
+
+def shared_params(*names: str) -> list[click.Parameter]:
+    """These shared options, for a group of commands; ``verbose`` comes with them."""
+    return [_MAKERS[name]() for name in (*names, "verbose")]
 
 
 def shared_options(*names: str) -> Callable[[_F], _F]:
@@ -137,7 +163,7 @@ def shared_options(*names: str) -> Callable[[_F], _F]:
     """
 
     def decorate(function: _F) -> _F:
-        params = [_MAKERS[name]() for name in (*names, "verbose")]
+        params = shared_params(*names)
         own = getattr(function, "__click_params__", None)
         if own is None:
             own = function.__click_params__ = []  # type: ignore[attr-defined]  # click's own attribute

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from volumehost.cli.command import LazyGroup
+from volumehost.cli.options import shared_params
 
 COMMANDS = {
     "list": ("volumehost.cli.plugin_list:list_plugins", "List the installed volume plugins and how they are."),
@@ -13,6 +14,7 @@ COMMANDS = {
 plugins = LazyGroup(
     "plugins",
     table=COMMANDS,
+    params=shared_params("output"),
     help="""Show and check the installed volume plugins.
 
 Plugins are found by their entry points, so a plugin is there as soon as pip has installed it.""",

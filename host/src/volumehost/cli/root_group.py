@@ -6,7 +6,7 @@ Nothing but click is imported here: each command's module loads when that comman
 from __future__ import annotations
 
 from volumehost.cli.command import LazyGroup
-from volumehost.cli.options import GROUP_OPTIONS
+from volumehost.cli.options import group_options
 
 PROGRAM = "volumehost"
 
@@ -28,7 +28,7 @@ COMMANDS = {
 program = LazyGroup(
     PROGRAM,
     table=COMMANDS,
-    params=list(GROUP_OPTIONS),
+    params=group_options(),
     help="""Kubernetes volumes on this machine, with or without a cluster.
 
 Volume plugins come from PyPI; a pod manifest's volumes become real mounts.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from volumehost.errors import PluginCallError
@@ -19,10 +18,12 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-@dataclass(slots=True)
 class _SetAside:
-    error: PluginCallError
-    backoff: Backoff = field(default_factory=Backoff)
+    __slots__ = ("backoff", "error")
+
+    def __init__(self, error: PluginCallError) -> None:
+        self.error = error
+        self.backoff = Backoff()
 
 
 class Asker:

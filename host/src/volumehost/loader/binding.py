@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from types import FunctionType, MethodType
+from typing import Any, NamedTuple
 
+_UNUSUAL = (
+    inspect.CO_VARARGS
+    | inspect.CO_VARKEYWORDS
+    | inspect.CO_GENERATOR
+    | inspect.CO_COROUTINE
+    | inspect.CO_ITERABLE_COROUTINE
+    | inspect.CO_ASYNC_GENERATOR
+)
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
-@dataclass(frozen=True, slots=True)
-class Implementation:
+class Implementation(NamedTuple):
     """A plugin's function for one hook.
 
     ``arguments``: the hook's arguments that it takes, in its own order. ``direct``: it can stand in for the hook as
@@ -31,6 +38,9 @@ def describe_implementation(
 
     A function may take fewer arguments than the hook has, in any order, and others of its own that have a default.
     """
+    names = _plain_arguments(function)
+    if names is not None and all(name in hook_arguments for name in names):
+        return Implementation(hook, function, names, direct=names == tuple(hook_arguments)), []
     faults: list[str] = []
     taken: list[str] = []
     direct = True
@@ -56,6 +66,21 @@ def describe_implementation(
         faults.append(f"{hook} is a generator: it must return its result")
     direct = direct and tuple(taken) == tuple(hook_arguments)
     return Implementation(hook, function, tuple(taken), direct), faults
+
+
+def _plain_arguments(function: Callable[..., Any]) -> tuple[str, ...] | None:
+    """The arguments of an ordinary function or method without defaults; None for anything out of the ordinary.
+
+    ``inspect.signature`` takes all of them, at many times the cost.
+    """
+    bound = isinstance(function, MethodType)
+    plain: object = getattr(function, "__func__", None) if bound else function
+    if not isinstance(plain, FunctionType) or plain.__dict__.keys() & {"__wrapped__", "__signature__"}:
+        return None
+    code = plain.__code__
+    if plain.__defaults__ or code.co_posonlyargcount or code.co_kwonlyargcount or code.co_flags & _UNUSUAL:
+        return None
+    return code.co_varnames[bound : code.co_argcount]
 
 
 def bind(implementation: Implementation, hook_arguments: Sequence[str]) -> Callable[..., Any]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from volumehost.loader.record import first_missing_file
-
 if TYPE_CHECKING:
     from volumehost.loader.installed import InstalledDistribution
 
@@ -36,6 +34,8 @@ def unfinished_reason(distribution: InstalledDistribution, *, now: float, waited
         limit = WHEEL_LIMIT if os.path.exists(f"{metadata}/WHEEL") else OTHER_LIMIT
         return "its RECORD is not written yet" if age < limit else ""
     if age < FILES_LIMIT:
+        from volumehost.loader.record import first_missing_file
+
         missing = first_missing_file(distribution)
         if missing:
             return f"its file {missing} is not written yet"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from volumehost.errors import PluginContractError
 from volumehost.hookspecs import HOOK_CLASSES, INTERFACES, PROJECT_NAME, VolumePlugin, own_hooks, required_hooks
@@ -15,8 +15,12 @@ if TYPE_CHECKING:
     from volumehost.loader.registry import HookRegistry
 
 
-@dataclass(frozen=True, slots=True)
-class Contract:
+#: The same for every plugin, and asked for each.
+_required_hooks = cache(required_hooks)
+_own_hooks = cache(own_hooks)
+
+
+class Contract(NamedTuple):
     """What a plugin implements: its interfaces, its function for each hook, and what its author should know."""
 
     interfaces: frozenset[type]
@@ -53,10 +57,7 @@ def check_contract(plugin: Any, registry: HookRegistry, *, name: str, origin: Or
 def _implementations(plugin: Any, registry: HookRegistry) -> tuple[dict[str, Implementation], list[str]]:
     found: dict[str, Implementation] = {}
     faults: list[str] = []
-    for attribute in dir(plugin):
-        options = registry.parse_hookimpl_opts(plugin, attribute)
-        if options is None:
-            continue
+    for attribute, options in registry.marked_functions(plugin):
         hook = options.get("specname") or attribute
         if hook not in registry.arguments:
             if not options.get("optionalhook"):
@@ -91,13 +92,13 @@ def _unmarked(plugin: Any, registry: HookRegistry, found: Mapping[str, Implement
 
 def _interfaces(found: Mapping[str, Implementation], unmarked: list[str]) -> tuple[frozenset[type], list[str]]:
     """The interfaces of which every required hook is there, and a fault for each that is there in part."""
-    interfaces = frozenset(each for each in INTERFACES if required_hooks(each) <= found.keys())
-    missing = sorted(required_hooks(VolumePlugin) - found.keys())
+    interfaces = frozenset(each for each in INTERFACES if _required_hooks(each) <= found.keys())
+    missing = sorted(_required_hooks(VolumePlugin) - found.keys())
     faults = [_missing_hooks("it is not a VolumePlugin", missing, unmarked)] if missing else []
     for interface in INTERFACES:
         if interface is VolumePlugin or interface in interfaces:
             continue
-        present = [hook for hook in own_hooks(interface) if hook in found]
+        present = [hook for hook in _own_hooks(interface) if hook in found]
         missing = sorted(_further_hooks(interface) - found.keys())
         if present and missing:
             what = f"it is half of {interface.__name__} (it has {', '.join(present)})"
@@ -112,8 +113,8 @@ def _shared_alone(found: Mapping[str, Implementation]) -> list[str]:
         if hook_class in INTERFACES:
             continue
         owners = [each for each in INTERFACES if hook_class in each.__mro__]
-        for hook in own_hooks(hook_class):
-            if hook in found and not any(name in found for owner in owners for name in own_hooks(owner)):
+        for hook in _own_hooks(hook_class):
+            if hook in found and not any(name in found for owner in owners for name in _own_hooks(owner)):
                 needed = " or ".join(
                     f"{', '.join(sorted(_further_hooks(owner) - found.keys()))} for {owner.__name__}"
                     for owner in owners
@@ -124,7 +125,7 @@ def _shared_alone(found: Mapping[str, Implementation]) -> list[str]:
 
 def _further_hooks(interface: type) -> frozenset[str]:
     """What the interface requires beyond every plugin's hooks."""
-    return required_hooks(interface) - required_hooks(VolumePlugin)
+    return _required_hooks(interface) - _required_hooks(VolumePlugin)
 
 
 def _missing_hooks(what: str, missing: list[str], unmarked: list[str]) -> str:

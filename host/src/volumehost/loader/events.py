@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from volumehost.loader.installed import InstalledDistribution
@@ -18,8 +17,7 @@ class ProbeOperation(enum.IntEnum):
     REMOVE = 4
 
 
-@dataclass(frozen=True, slots=True)
-class ProbeEvent:
+class ProbeEvent(NamedTuple):
     """A plugin, or a distribution with plugins, appeared, changed or went away.
 
     A prober of plugin objects sets ``plugin_name`` and ``plugin`` (None for a removal). A prober of installed
@@ -35,8 +33,7 @@ class ProbeEvent:
     installed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ProbeResult:
+class ProbeResult(NamedTuple):
     """Events and errors of one probe; both count at the same time (MGR-PROBE-02).
 
     ``changed``: something changed in the environment, be it no plugin: what failed to load may work now.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextvars
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 
@@ -17,12 +16,14 @@ class DeadlinePassedError(Exception):
         self.thread = thread
 
 
-@dataclass(frozen=True, slots=True)
 class Outcome:
     """How a guarded call ended: with a value, or with an error, which may be SystemExit or DeadlinePassedError."""
 
-    value: Any = None
-    error: BaseException | None = None
+    __slots__ = ("error", "value")
+
+    def __init__(self, value: Any = None, error: BaseException | None = None) -> None:
+        self.value = value
+        self.error = error
 
 
 class Guard:

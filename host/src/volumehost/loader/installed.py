@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from volumehost.loader.origin import Origin
 from volumehost.loader.scan import read_file, read_zip_file
@@ -13,8 +12,7 @@ if TYPE_CHECKING:
     from volumehost.loader.scan import Distribution
 
 
-@dataclass(frozen=True, slots=True)
-class InstalledDistribution:
+class InstalledDistribution(NamedTuple):
     """A distribution with plugins as it lies on the disk.
 
     ``identity`` tells one installation from the next (inode, size and time of the metadata file): two values are

@@ -59,6 +59,7 @@ class Lifecycle:
         self._settle = settle
         self._import_ahead = import_ahead
         self._caches = ImportCaches()
+        self._caches_are_fresh = True
         self._given = 0
         self._again = False
 
@@ -118,6 +119,7 @@ class Lifecycle:
             for unit in changing:
                 unit.retry_now()
         self._again = True
+        self._caches_are_fresh = False
         while self._again:  # a name that became free lets another plugin have it at once
             self._again = False
             for unit in changing:
@@ -159,7 +161,7 @@ class Lifecycle:
         due = [entry for entry in unit.entries if entry.may_try(now)]
         if not due:
             return
-        self._caches.invalidate()
+        self._see_new_files()
         before = frozenset(sys.modules)
         for entry in due:
             try:
@@ -187,7 +189,7 @@ class Lifecycle:
         taken = current.take_out()
         replaced = False
         try:
-            self._caches.invalidate()
+            self._see_new_files()
             source.check()
             self._start_all(entries, old, started)
             replaced = retire_all(old)  # False when somebody took hold of one meanwhile
@@ -252,6 +254,12 @@ class Lifecycle:
 
     def _entries(self) -> list[Entry]:
         return [entry for unit in self.units.values() for entry in unit.entries]
+
+    def _see_new_files(self) -> None:
+        """Drop the import system's caches, once in each reconciliation."""
+        if not self._caches_are_fresh:
+            self._caches.invalidate()
+            self._caches_are_fresh = True
 
     def _ahead(self, source: PluginSource, unit: Unit) -> None:
         if self._import_ahead:

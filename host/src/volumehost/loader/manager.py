@@ -24,17 +24,15 @@ from volumehost.loader.guard import Guard
 from volumehost.loader.lifecycle import Lifecycle
 from volumehost.loader.loading import PluginLoader, build
 from volumehost.loader.lookup import DerivedLookups
-from volumehost.loader.noop_expandable import NoopExpandablePlugin
 from volumehost.loader.origin import Origin
 from volumehost.loader.registry import HookRegistry
 from volumehost.loader.roster import Roster
 from volumehost.loader.snapshot import Snapshot
 from volumehost.loader.trust import TrustPolicy
-from volumehost.loader.wrapping import WrapperFactory, check_wrapper, wrapped_hooks
-from volumehost.volume_host import KubeletVolumeHost
 
 if TYPE_CHECKING:
     from volumehost.loader.loaded import LoadedPlugin
+    from volumehost.loader.wrapping import WrapperFactory
     from volumehost.spec import Spec
     from volumehost.volume_host import VolumeHost
 
@@ -129,6 +127,8 @@ class VolumePluginManager(DerivedLookups):
 
         Does nothing for other hosts. The caches stop when ``stop`` is set, which also ends the wait.
         """
+        from volumehost.volume_host import KubeletVolumeHost
+
         host = self._roster.host
         if not isinstance(host, KubeletVolumeHost):
             return
@@ -154,6 +154,8 @@ class VolumePluginManager(DerivedLookups):
             callable that makes one for a given LoadedPlugin, so that it knows whose call it wraps.
         :raises PluginContractError: it wraps no hook, or one that does not exist.
         """
+        from volumehost.loader.wrapping import check_wrapper, wrapped_hooks
+
         if per_plugin:
             factory: WrapperFactory = wrapper  # type: ignore[assignment]
         else:
@@ -269,6 +271,8 @@ class VolumePluginManager(DerivedLookups):
         return "; ".join(hints)
 
     def _noop_expandable(self, spec: Spec) -> LoadedPlugin:
+        from volumehost.loader.noop_expandable import NoopExpandablePlugin
+
         plugin = NoopExpandablePlugin(spec)
         name = plugin.get_plugin_name()
         contract = check_contract(plugin, self._registry, name=name, origin=Origin())
@@ -344,6 +348,8 @@ class VolumePluginManager(DerivedLookups):
     def _prepare_for_use(self, plugin: LoadedPlugin) -> None:
         plugin.on_idle = self._on_idle
         if self._wrappers:
+            from volumehost.loader.wrapping import wrapped_hooks
+
             plugin.bind_hooks(wrapped_hooks(plugin, self._wrappers, self._hook_classes))
 
     def _on_idle(self) -> None:

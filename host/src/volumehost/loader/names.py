@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import re
-
 #: The namespace that only distributions listed by the trust policy may use.
 RESERVED_PREFIX = "kubernetes.io"
 
 _PREFIX_MAX = 253
 _NAME_MAX = 63
-_LABEL = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
-_PREFIX = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
-_NAME = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?")
+_LOWER = frozenset("abcdefghijklmnopqrstuvwxyz0123456789")
+_EITHER = _LOWER | frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
 
 
 def plugin_name_faults(name: str) -> list[str]:
@@ -39,7 +36,7 @@ def _prefix_faults(prefix: str) -> list[str]:
     faults = []
     if len(prefix.encode()) > _PREFIX_MAX:
         faults.append(f"prefix part must be no more than {_PREFIX_MAX} bytes")
-    if not _PREFIX.fullmatch(prefix):
+    if not all(_is_word(label, _LOWER, "-") for label in prefix.split(".")):
         faults.append(
             "prefix part must be a lowercase DNS name: letters, digits, '-' and '.', each label starting and ending "
             "with a letter or digit"
@@ -53,8 +50,13 @@ def _name_part_faults(name: str) -> list[str]:
     faults = []
     if len(name.encode()) > _NAME_MAX:
         faults.append(f"name part must be no more than {_NAME_MAX} bytes")
-    if not _NAME.fullmatch(name):
+    if not _is_word(name, _EITHER, "-_."):
         faults.append(
             "name part must consist of letters, digits, '-', '_' and '.', and start and end with a letter or digit"
         )
     return faults
+
+
+def _is_word(text: str, ends: frozenset[str], also_inside: str) -> bool:
+    """Whether the text begins and ends with one of ``ends``, and has only those and some others inside."""
+    return bool(text) and text[0] in ends and text[-1] in ends and ends.union(also_inside).issuperset(text)

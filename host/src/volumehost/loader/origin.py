@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(NamedTuple):
     """A plugin's distribution and entry point; all empty for an object that the embedding program handed over.
 
     ``distribution`` is the normalised name (``acme-volumes``), ``value`` the entry point's object reference

@@ -103,7 +103,7 @@ class EntryPointProber:
     @property
     def waiting(self) -> dict[str, str]:
         """Distributions with an installation that is not finished, and what is missing."""
-        return {name: reason for name, (reason, _) in self._waiting.items()}
+        return {name: reason for name, (reason, _) in dict(self._waiting).items()}
 
     def _scan(self, *, force: bool = False) -> dict[str, Distribution]:
         """All distributions, after every directory that ``.pth`` files name was added to ``sys.path``."""

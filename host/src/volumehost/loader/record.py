@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -12,8 +11,7 @@ if TYPE_CHECKING:
     from volumehost.loader.installed import InstalledDistribution
 
 
-@dataclass(frozen=True, slots=True)
-class RecordRow:
+class RecordRow(NamedTuple):
     """A file: its path relative to the distribution's location, ``sha256=...`` or "", size in bytes or None."""
 
     path: str

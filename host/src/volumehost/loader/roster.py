@@ -22,7 +22,8 @@ class Roster:
 
     ``changed`` is set when the set of plugins, or which of them are offered, changed; the manager clears it.
 
-    :param initialise: call the plugins' ``init`` and ``shutdown``.
+    :param initialise: plugins are for use: register them, call their ``init`` and ``shutdown``. Otherwise they are
+        only looked at.
     """
 
     def __init__(self, loader: PluginLoader, *, initialise: bool) -> None:
@@ -64,7 +65,8 @@ class Roster:
         :raises PluginContractError: pluggy does not take it.
         """
         try:
-            self._loader.registry.register(plugin.plugin, name=plugin.name)
+            if self._initialise:
+                self._loader.registry.register(plugin.plugin, name=plugin.name)
         except Exception as error:
             raise PluginContractError(
                 f"pluggy refuses it: {error}",
@@ -80,7 +82,8 @@ class Roster:
 
     def drop(self, plugin: LoadedPlugin) -> None:
         """Take a plugin out, without shutting it down."""
-        self._loader.registry.unregister(name=plugin.name)
+        if self._initialise:
+            self._loader.registry.unregister(name=plugin.name)
         self.plugins.pop(plugin.name, None)
         self.changed = True
         logger.info("unloaded a volume plugin: plugin=%s, origin=%s", plugin.name, plugin.origin)

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from volumehost.errors import PluginDeniedError, PluginImportError, PluginIncompatibleError
 from volumehost.loader.import_path import run_pth_code
 from volumehost.loader.loading import mending_hint
-from volumehost.loader.modules import OwnModules
 from volumehost.loader.origin import Origin
-from volumehost.loader.record import first_changed_file, own_rows
 from volumehost.loader.requirements import incompatibility
 
 if TYPE_CHECKING:
     from volumehost.loader.installed import InstalledDistribution
+    from volumehost.loader.modules import OwnModules
 
 #: Label, origin, and how to get at the plugin's class, instance or module.
 Candidate = tuple[str, Origin, Callable[[], object]]
@@ -117,6 +116,8 @@ class DistributionSource:
     @property
     def modules(self) -> OwnModules:
         """Its modules; found out once, because its files may be others later."""
+        from volumehost.loader.modules import OwnModules
+
         if self._modules is None:
             self._modules = OwnModules(self.installed)
         return self._modules
@@ -143,6 +144,8 @@ class DistributionSource:
             hint = f"install a version that fits: pip install -U {name}"
             raise PluginIncompatibleError(reason, distribution=name, version=version, action=action, hint=hint)
         if self._verify:
+            from volumehost.loader.record import first_changed_file
+
             reason = first_changed_file(self.installed)
             if reason:
                 hint = f"install it again: pip install --force-reinstall {name}"
@@ -176,6 +179,8 @@ class DistributionSource:
         except ModuleNotFoundError as error:
             if error.name != top:
                 raise
+        from volumehost.loader.record import own_rows
+
         rows = [row.path for row in own_rows(self.installed)]
         for path in rows:
             if path.endswith(".pth"):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from volumehost.errors import DuplicatePluginError, PluginIncompatibleError, VolumeHostError
 from volumehost.hookspecs import INTERFACES
@@ -26,8 +25,7 @@ INCOMPATIBLE = "incompatible"
 DENIED = "denied"
 
 
-@dataclass(frozen=True, slots=True)
-class PluginStatus:
+class PluginStatus(NamedTuple):
     """One plugin.
 
     ``name`` is the entry point's where the plugin never told its own. ``version`` is that of the loaded code,

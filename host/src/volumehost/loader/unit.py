@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from volumehost.errors import DuplicatePluginError, PluginDeniedError, PluginError
@@ -22,17 +21,19 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-@dataclass(slots=True, eq=False)
 class Entry:
     """One plugin of a unit: loaded, failed, or excluded by the trust policy (``denied`` says why)."""
 
-    label: str
-    origin: Origin
-    make: Callable[[], object]
-    denied: str = ""
-    plugin: LoadedPlugin | None = None
-    error: PluginError | None = None
-    backoff: Backoff = field(default_factory=Backoff)
+    __slots__ = ("backoff", "denied", "error", "label", "make", "origin", "plugin")
+
+    def __init__(self, label: str, origin: Origin, make: Callable[[], object], denied: str = "") -> None:
+        self.label = label
+        self.origin = origin
+        self.make = make
+        self.denied = denied
+        self.plugin: LoadedPlugin | None = None
+        self.error: PluginError | None = None
+        self.backoff = Backoff()
 
     def may_try(self, now: float) -> bool:
         """Whether to load it now: not loaded, not excluded, due, and no earlier try still stuck."""
@@ -61,7 +62,6 @@ class Entry:
         return math.inf if self.error is None or self.denied else self.backoff.next_at
 
 
-@dataclass(slots=True, eq=False)
 class Unit:
     """Plugins that come, change and go together: those of a distribution, or one that was handed over.
 
@@ -70,14 +70,15 @@ class Unit:
     program, for good.
     """
 
-    key: str
-    wanted: PluginSource | None
-    current: PluginSource | None = None
-    entries: list[Entry] = field(default_factory=list)
-    removed_at: float = 0.0
-    given: bool = False
-    update_error: PluginError | None = None
-    update_backoff: Backoff = field(default_factory=Backoff)
+    def __init__(self, key: str, wanted: PluginSource, *, given: bool = False) -> None:
+        self.key = key
+        self.given = given
+        self.wanted: PluginSource | None = wanted
+        self.current: PluginSource | None = None
+        self.entries: list[Entry] = []
+        self.removed_at = 0.0
+        self.update_error: PluginError | None = None
+        self.update_backoff = Backoff()
 
     @property
     def loaded(self) -> list[LoadedPlugin]:

@@ -23,10 +23,7 @@ def check_wrapper(wrapper: object, registry: HookRegistry) -> None:
     """
     faults = []
     wrapped = 0
-    for attribute in dir(wrapper):
-        options = registry.parse_hookimpl_opts(wrapper, attribute)
-        if options is None:
-            continue
+    for attribute, options in registry.marked_functions(wrapper):
         wrapped += 1
         hook = options.get("specname") or attribute
         if hook not in registry.arguments:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 
 import pytest
 
@@ -225,3 +226,20 @@ def test_reading_changes_nothing(volumehost, manifest) -> None:
     for arguments in (["get", "cm"], ["describe", "cm", "c"], ["status"]):
         assert volumehost(*arguments).code == 0
     assert sorted((path.name, path.stat().st_mtime_ns) for path in volumehost.root_dir.iterdir()) == before
+
+
+@pytest.mark.slow
+def test_while_the_store_is_locked_reading_works_and_writing_says_who_to_look_for(volumehost, manifest) -> None:
+    path = manifest(config())
+    assert volumehost("apply", "-f", path).code == 0
+    other = sqlite3.connect(volumehost.root_dir / "store.sqlite3", isolation_level=None)
+    try:
+        other.execute("BEGIN IMMEDIATE")
+        assert volumehost("get", "cm", "-o", "name").out == "configmap/c\n"
+        done = volumehost("apply", "-f", manifest(config(value='"2"')))
+    finally:
+        other.close()
+    assert done.code == 1
+    assert "locked" in done.err
+    assert "hint: another process keeps it locked" in done.err
+    assert volumehost("apply", "-f", path).code == 0

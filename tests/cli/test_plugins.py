@@ -51,6 +51,7 @@ def test_the_shape_of_a_plugin_in_json_and_yaml(volumehost) -> None:
         "entryPoint",
         "object",
         "location",
+        "file",
         "interfaces",
         "hooks",
         "users",
@@ -202,6 +203,7 @@ def test_show_tells_everything_by_any_of_its_names(volumehost, name: str) -> Non
         "volumehost-hostpath",
         "hostpath = volumehost_hostpath.",
         "Location:",
+        "volumehost_hostpath/plugin.py",
         "DeletableVolumePlugin",
         "new_mounter",
     ):

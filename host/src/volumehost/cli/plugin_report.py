@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 from volumehost.loader.manager import VolumePluginManager
@@ -32,6 +33,11 @@ def origin_of(status: PluginStatus) -> str:
     return f"{status.distribution} {status.version}".strip()
 
 
+def file_of(status: PluginStatus) -> str:
+    """The file of the module that the entry point names, "" when it is not loaded here."""
+    return str(getattr(sys.modules.get(status.value.partition(":")[0]), "__file__", "") or "")
+
+
 def as_data(status: PluginStatus) -> dict[str, Any]:
     """The status as plain data: the documented shape of a plugin in JSON and YAML."""
     return {
@@ -45,6 +51,7 @@ def as_data(status: PluginStatus) -> dict[str, Any]:
         "entryPoint": status.entry_point,
         "object": status.value,
         "location": status.location,
+        "file": file_of(status),
         "interfaces": list(status.interfaces),
         "hooks": list(status.hooks),
         "users": list(status.users),

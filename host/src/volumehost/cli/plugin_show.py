@@ -10,7 +10,7 @@ import click
 from volumehost.cli.command import Command
 from volumehost.cli.complete import plugin_names
 from volumehost.cli.options import Settings, shared_options
-from volumehost.cli.plugin_report import as_data, inspect_plugins
+from volumehost.cli.plugin_report import as_data, file_of, inspect_plugins
 from volumehost.cli.tables import format_fields
 from volumehost.errors import PluginNotFoundError
 
@@ -76,6 +76,7 @@ def _text(status: PluginStatus) -> str:
             ("Installed version", newer or None),
             ("Entry point", f"{status.entry_point} = {status.value}" if status.entry_point else None),
             ("Location", status.location or None),
+            ("File", file_of(status) or None),
             ("In use by", ", ".join(status.users) or None),
         )
     )

@@ -33,6 +33,7 @@ from volumehost.api.embedded.transitions import (
     new_document,
     replaced_document,
     status_document,
+    without_finalizers,
 )
 from volumehost.api.embedded.watching import Commits, Watch, select_bodies
 from volumehost.api.kinds import Kind, kind_of
@@ -202,6 +203,9 @@ class EmbeddedStore:
         namespace = storage_namespace(known, namespace)
 
         def patched(stored: Document, old: KubeObject) -> Document:
+            released = without_finalizers(known, stored, old, patch)
+            if released is not None:
+                return released
             item = incoming(merge_patch(stored, patch))
             found = item.typed.metadata
             if (found.name, found.namespace) != (name, namespace):

@@ -23,17 +23,21 @@ class Incoming:
     """An object on its way in: typed, and as the document that the store would keep.
 
     ``complete``: the document has everything, unknown fields too, because it came as a mapping. Otherwise unknown
-    fields are those of the stored object.
+    fields are those of the stored object. ``exact``: the document has no unknown fields.
     """
 
     kind: Kind[KubeObject]
     typed: KubeObject
     document: dict[str, Any]
     complete: bool
+    exact: bool
 
     def with_typed(self, typed: KubeObject, stored: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """The document to keep after ``typed`` was changed."""
-        base: Mapping[str, Any] = self.document if self.complete or stored is None else stored
+        whole = self.complete or stored is None
+        if whole and self.exact:
+            return to_wire(typed)
+        base: Mapping[str, Any] = self.document if whole or stored is None else stored
         return merge_known(base, to_wire(typed), shape_of(self.kind.struct))
 
 
@@ -50,11 +54,11 @@ def incoming(obj: KubeObject | Mapping[str, Any]) -> Incoming:
     else:
         raise InvalidObjectError(subject=type(obj).__name__, problems=[("$", "is neither an API object nor a mapping")])
     check_stored(kind)
-    document = decode_wire(kind.struct, wire_mapping(kind.struct, obj)).value
-    typed = msgspec.convert(document, type=kind.struct)
+    decoded = decode_wire(kind.struct, wire_mapping(kind.struct, obj))
+    typed = msgspec.convert(decoded.value, type=kind.struct)
     if kind.namespaced:
         typed.metadata.namespace = storage_namespace(kind, typed.metadata.namespace)
-    return Incoming(kind, typed, document, complete)
+    return Incoming(kind, typed, decoded.value, complete, exact=not decoded.unknown)
 
 
 def check_stored(kind: Kind[KubeObject]) -> None:

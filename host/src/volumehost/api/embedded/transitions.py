@@ -86,6 +86,26 @@ def replaced_document(item: Incoming, stored: Document, old: KubeObject) -> Docu
     return document
 
 
+def without_finalizers(kind: Kind[Any], stored: Document, old: KubeObject, patch: Mapping[str, Any]) -> Document | None:
+    """The document after a patch that only takes finalizers away, which can break no rule; None for any other patch.
+
+    :raises ConflictError: a condition in the patch does not hold.
+    """
+    wanted = patch.get("metadata")
+    if (
+        len(patch) != 1
+        or not isinstance(wanted, Mapping)
+        or not wanted.keys() <= {"finalizers", "uid", "resourceVersion"}
+    ):
+        return None
+    rest = wanted.get("finalizers", ())
+    if rest is not None and not (isinstance(rest, list) and all(name in old.metadata.finalizers for name in rest)):
+        return None
+    check_condition(kind, old, uid=wanted.get("uid"), resource_version=wanted.get("resourceVersion"))
+    metadata = {key: value for key, value in stored["metadata"].items() if key != "finalizers"}
+    return stored | {"metadata": metadata | ({"finalizers": rest} if rest else {})}
+
+
 def status_document(item: Incoming, stored: Document, old: KubeObject) -> Document:
     """The document after its status was replaced.
 

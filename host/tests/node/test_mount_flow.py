@@ -231,3 +231,42 @@ def test_a_root_on_a_path_with_spaces(manager, bind, nfs, root, mounts):
     assert mounts() == [status.volumes[0].path]
     node.unmount_pod("web", timeout=20)
     assert mounts() == []
+
+
+def test_layout07_the_root_directory_can_be_put_on_a_shared_mount(manager, bind, nfs, root, mounts):
+    from volumehost.mount.mountinfo import read_mount_table
+
+    node = manager(bind(), share_root=True)
+    (shared,) = [mount for mount in read_mount_table() if mount.path == root]
+    assert shared.shared
+    (volume,) = node.mount_pod(_pod(nfs("a")), timeout=20).volumes
+    assert mounts() == [root, volume.path]
+    node.unmount_pod("web", timeout=20)
+    assert mounts() == [root]
+
+
+def test_metrics_are_told_of_every_run(manager, bind, nfs):
+    class Metrics:
+        def __init__(self):
+            self.seen = []
+
+        def observe(self, operation, seconds, error):
+            self.seen.append((operation, seconds >= 0, error))
+
+    metrics = Metrics()
+    with manager(bind(), enter=False, metrics=metrics) as node:
+        node.mount_pod(_pod(nfs("a")), timeout=20)
+        node.unmount_pod("web", timeout=20)
+    assert metrics.seen == [("volume_mount", True, None), ("volume_unmount", True, None)]
+
+
+def test_an_observer_is_told_of_every_step(manager, bind, nfs):
+    seen = []
+    with manager(bind(), enter=False, observer=lambda *step: seen.append(step)) as node:
+        node.mount_pod(_pod(nfs("a")), timeout=20)
+        node.unmount_pod("web", timeout=20)
+    assert [(operation, step) for operation, step, _, _ in seen] == [
+        *(("volume_mount", step) for step in ("plugin", "check", "journal", "set-up", "mark-mounted")),
+        *(("volume_unmount", step) for step in ("plugin", "journal", "clean-subpaths", "tear-down", "mark-unmounted")),
+    ]
+    assert {volume for _, _, volume, _ in seen} == {f"example.com/bind/{seen[0][3]}-a"}

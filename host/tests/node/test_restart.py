@@ -94,8 +94,9 @@ def test_br15_a_plugin_that_is_not_there_never_means_that_a_volume_is_unwanted(m
     with manager(bind(), enter=False) as node:
         node.mount_pod(_pod(nfs("a")), timeout=20)
     with manager(enter=False) as node:
-        (status,) = node.status()
-        assert status.volumes[0].plugin == "example.com/bind"
+        (volume,) = node.status()[0].volumes
+        assert (volume.plugin, volume.state) == ("example.com/bind", "mounted")
+        assert volume.error.startswith("waits for its volume plugin example.com/bind")
         with pytest.raises(WaitTimeoutError, match="no volume plugin matched name") as caught:
             node.unmount_pod("web", timeout=0.2)
         assert "example.com/bind" in str(caught.value)

@@ -9,6 +9,7 @@ import os
 from volumehost.errors import RootDirectoryLockedError
 from volumehost.hosts.layout import Layout
 from volumehost.hosts.root_dir import root_directory_error
+from volumehost.mount.mountinfo import read_mount_table
 
 
 class RootDirLock:
@@ -82,26 +83,31 @@ def lock_holder(root_dir: str) -> int | None:
     except OSError:
         return None
     try:
-        status = os.fstat(descriptor)
-        noted = _read_pid(descriptor)
-    finally:
-        os.close(descriptor)
-    try:
+        wanted = f"{_filesystem_of(descriptor)}:{os.fstat(descriptor).st_ino}"
         with open("/proc/locks", encoding="ascii", errors="replace") as table:
             locks = table.read().splitlines()
     except OSError:
         return None
-    device = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}"
+    finally:
+        os.close(descriptor)
     for line in locks:
         fields = line.split()
         # "1: FLOCK ADVISORY WRITE <pid> <major>:<minor>:<inode> 0 EOF"; a waiter has "->" after the number.
-        if len(fields) < 6 or fields[1] != "FLOCK" or not fields[5].endswith(f":{status.st_ino}"):
-            continue
-        # Some filesystems (overlay, btrfs) show another device number here than stat does: the noted pid decides.
-        if fields[5].startswith(device) or fields[4] == str(noted):
+        if len(fields) > 5 and fields[1] == "FLOCK" and fields[5] == wanted:
             with contextlib.suppress(ValueError):
                 return max(0, int(fields[4]))
     return None
+
+
+def _filesystem_of(descriptor: int) -> str:
+    """``major:minor`` as ``/proc/locks`` writes it. On overlay and btrfs ``stat`` tells another number."""
+    with open(f"/proc/self/fdinfo/{descriptor}", encoding="ascii") as file:
+        mount_id = next((int(line[7:]) for line in file if line.startswith("mnt_id:")), None)
+    for mount in read_mount_table():
+        if mount.mount_id == mount_id:
+            return f"{mount.major:02x}:{mount.minor:02x}"
+    device = os.fstat(descriptor).st_dev
+    return f"{os.major(device):02x}:{os.minor(device):02x}"
 
 
 def _is_at(descriptor: int, path: str) -> bool:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from volumehost.errors import VolumeHostError
 from volumehost.hosts.lock import RootDirLock
 from volumehost.hosts.node_host import NodeHost
 from volumehost.hosts.root_dir import prepare_root_dir
@@ -46,6 +48,7 @@ class Settings:
     api: ApiClient | None = None
     mounter: MountInterface | None = None
     adopt: bool = False
+    share_root: bool = False
     observer: StepObserver | None = None
     metrics: OperationMetrics | None = None
     clock: Callable[[], float] = time.monotonic
@@ -70,6 +73,15 @@ class NodeParts:
     lock: RootDirLock
     found: Reconstruction
     owns_api: bool
+
+    def later(self, seconds: float, function: Callable[[], None]) -> None:
+        """Call the function on a worker in ``seconds``: it may take its time, which a timer's function must not."""
+
+        def submit() -> None:
+            with contextlib.suppress(RuntimeError):  # the manager ends
+                self.pool.submit(function)
+
+        self.timers.call_later(seconds, submit)
 
     def close(self, grace: float) -> None:
         """Start nothing more, wait at most ``grace`` seconds for what runs, and let go of the root directory.
@@ -115,6 +127,8 @@ def _start_locked(settings: Settings, root_dir: str, lock: RootDirLock) -> NodeP
         plugin_manager=plugins,
         mounter=settings.mounter,
     )
+    if settings.share_root:
+        _share(host, root_dir)
     boot_id = settings.boot_id if settings.boot_id is not None else read_boot_id()
     journal = Journal(host.layout.journal_file(), boot_id=boot_id, wall_clock=settings.wall_clock)
     journal.open()
@@ -162,6 +176,14 @@ def _wire(
         found=found,
         owns_api=settings.api is None,
     )
+
+
+def _share(host: NodeHost, root_dir: str) -> None:
+    """Put the root directory on a shared mount (LAYOUT-07); without that, mounts do not reach running containers."""
+    try:
+        host.get_host_util().make_rshared(root_dir)
+    except (OSError, VolumeHostError) as error:
+        logger.warning("mounts below %s will not reach containers that run already: %s", root_dir, error)
 
 
 def _default_prober() -> DynamicPluginProber:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from volumehost.errors import PluginLookupError
 from volumehost.node.pending import OperationKey
 from volumehost.node.pods import used_volumes
 from volumehost.node.recorded_status import Witnesses
@@ -119,7 +121,14 @@ class LiveStatus:
             at_work=False,
             now=self._services.wall_clock(),
         )
-        return witnesses.volume(name, record)
+        status = witnesses.volume(name, record)
+        try:
+            self._services.plugins.find_plugin_by_name(status.plugin)
+        except PluginLookupError as error:
+            origin = f" of {status.distribution} {status.version}".rstrip() if status.distribution else ""
+            waiting = f"waits for its volume plugin {status.plugin}{origin}: {error}"
+            return replace(status, state=status.state if status.ready else "waiting", error=waiting)
+        return status
 
     def _failure(self, entry: PendingOperation | None) -> tuple[str, int, float | None]:
         if entry is None or entry.backoff.error is None:

@@ -38,6 +38,9 @@ logger = logging.getLogger(__name__)
 #: Longest wait for a pod's volumes, in seconds (CONST-02).
 POD_TIMEOUT = 123.0
 
+#: How long until an API that did not list its pods is asked again, in seconds.
+LEARN_SECONDS = 1.0
+
 #: How long leaving a manager waits for operations that run, in seconds.
 EXIT_GRACE = 10.0
 
@@ -73,6 +76,8 @@ class VolumeManager:
     :param api: the API; by default the embedded store in the root directory.
     :param mounter: stands in for the kernel's mounts.
     :param adopt: tear down volumes of which only a directory tells and that no pod wants; for a node's agent.
+    :param share_root: put the root directory on a shared mount, so that mounts reach containers that run already; for
+        a node's agent. The mount stays.
     :param observer: is told of every step of every operation.
     :param metrics: counts finished operations.
     :param exit_grace: seconds that leaving waits for operations that run. While one still hangs after that, the root
@@ -90,6 +95,7 @@ class VolumeManager:
         api: ApiClient | None = None,
         mounter: MountInterface | None = None,
         adopt: bool = False,
+        share_root: bool = False,
         observer: StepObserver | None = None,
         metrics: OperationMetrics | None = None,
         exit_grace: float = EXIT_GRACE,
@@ -105,6 +111,7 @@ class VolumeManager:
             api=api,
             mounter=mounter,
             adopt=adopt,
+            share_root=share_root,
             observer=observer,
             metrics=metrics,
             clock=clock,
@@ -349,7 +356,7 @@ class VolumeManager:
             parts.populator.set_known(self._pods_in_api())
         except ApiError as error:
             logger.warning("pods are not known yet, nothing is unmounted: %s", error)
-            parts.timers.call_later(1.0, self._learn_again)
+            parts.later(LEARN_SECONDS, self._learn_again)
 
     def _learn_again(self) -> None:
         if self._at_work is None:

@@ -107,7 +107,7 @@ class PodMounting:
         """Volumes that cannot be resolved yet are tried again, ever more rarely."""
         self._record_problems(record)
         if record.errors:
-            self._parts.timers.call_later(delay, lambda: self._resolve_again(record, delay))
+            self._parts.later(delay, lambda: self._resolve_again(record, delay))
 
     def _record_problems(self, record: PodRecord) -> None:
         """Why volumes cannot be resolved, for those who ask when this manager is gone (BR-83)."""

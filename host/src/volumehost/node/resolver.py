@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 #: Seconds for all volumes of a pod together, which take well under a millisecond when nothing is wrong.
 TOGETHER_SECONDS = 2.0
 #: When that is not enough: seconds for each volume alone, its plugins asked under guard.
-ALONE_SECONDS = 30.0
+ALONE_SECONDS = 10.0
 
 
 class Resolver:

@@ -49,6 +49,7 @@ class UnmountOperation:
         steps.enter("plugin")
         try:
             plugin = services.plugins.find_plugin_by_name(mount.plugin_name)
+            plugin.hold(plugin_user(mount.volume, mount.pod_uid))
         except PluginLookupError as error:
             raise self._failure("UnmountVolume.FindPluginByName failed", error) from error
         try:

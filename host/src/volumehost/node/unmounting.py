@@ -91,7 +91,7 @@ class PodUnmounting:
             except VolumeHostError as error:
                 logger.warning("pod %s/%s is not gone yet: %s", namespace, name, error)
 
-        self._parts.waits.once(uid, lambda: self.is_gone(uid), lambda: self._parts.timers.call_later(0, finish))
+        self._parts.waits.once(uid, lambda: self.is_gone(uid), lambda: self._parts.later(0, finish))
 
     # --- which pods -------------------------------------------------------------------------------------------------
 

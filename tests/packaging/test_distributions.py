@@ -19,7 +19,6 @@ RUNTIME_REQUIREMENTS = {
     "volumehost": {
         "click",
         "filelock",
-        "importlib-metadata",
         "msgspec",
         "packaging",
         "pluggy",

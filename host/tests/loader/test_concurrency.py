@@ -15,7 +15,7 @@ from volumehost.errors import NoPluginMatchedError, PluginNotFoundError
 def _many_switches():
     """Threads take turns far more often than usual: more orders of events in less time."""
     before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-4)
+    sys.setswitchinterval(1e-5)
     yield
     sys.setswitchinterval(before)
 
@@ -68,7 +68,7 @@ def test_br19_eight_threads_look_up_and_call_while_plugins_come_and_go(manager, 
     for thread in threads:
         thread.start()
     try:
-        for _ in range(250 if wrapped else 1000):
+        for _ in range(100 if wrapped else 500):
             prober.add(Coming("example.com/coming"))
             made.plugins()
             prober.remove("example.com/coming")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 import pytest
 
 if TYPE_CHECKING:
+    from volumehost.spec import Spec
     from volumehost.testing.conformance.trial import Trial
 
 
@@ -20,9 +21,9 @@ class ConformanceFailure(AssertionError):  # noqa: N818 - it is a verdict, repor
 class Check:
     """One check. ``rules`` are the rules of the contract that it holds the plugin to.
 
-    ``of_volume``: it runs once for each volume given, in a mount namespace of its own; otherwise once for the plugin.
-    ``interface``: the name of the interface that the plugin must have for it. ``mode``: the volume mode it is for,
-    "" for any.
+    ``of_volume``: it runs once for each volume given, otherwise once for the plugin. ``interface``: the name of the
+    interface that the plugin must have for it. ``mode``: the volume mode it is for, "" for any. ``mounts``: it needs a
+    mount namespace of its own.
     """
 
     name: str
@@ -31,6 +32,11 @@ class Check:
     of_volume: bool = True
     interface: str = ""
     mode: str = "Filesystem"
+    mounts: bool = True
+
+    def is_for(self, spec: Spec) -> bool:
+        """Whether the check concerns a volume of this mode."""
+        return not self.mode or spec.volume_mode() == self.mode
 
     @property
     def statement(self) -> str:
@@ -40,12 +46,21 @@ class Check:
 
 
 def check(
-    *rules: str, of_volume: bool = True, interface: str = "", mode: str = "Filesystem"
+    *rules: str,
+    of_volume: bool = True,
+    interface: str = "",
+    mode: str = "Filesystem",
+    mounts: bool | None = None,
 ) -> Callable[[Callable[[Trial], None]], Check]:
-    """Make a check of a function; its name becomes the test's id, its docstring says what must hold."""
+    """Make a check of a function; its name becomes the test's id, its docstring says what must hold.
+
+    Checks of volumes mount unless they say otherwise.
+    """
 
     def decorate(function: Callable[[Trial], None]) -> Check:
-        return Check(function.__name__, function, rules, of_volume, interface, mode)
+        return Check(
+            function.__name__, function, rules, of_volume, interface, mode, of_volume if mounts is None else mounts
+        )
 
     return decorate
 

@@ -24,6 +24,19 @@ if TYPE_CHECKING:
 MODULES = (
     "contract_checks",
     "support_checks",
+    "lifecycle_checks",
+    "restart_checks",
+    "interruption_checks",
+    "pods_checks",
+    "metrics_checks",
+    "remount_checks",
+    "attachment_checks",
+    "block_checks",
+    "resize_checks",
+    "provisioning_checks",
+    "bad_spec_checks",
+    "secrets_checks",
+    "process_checks",
 )
 
 
@@ -51,13 +64,17 @@ class ConformanceSuite(pytest.Module):
         return suite
 
     def collect(self) -> Iterator[ConformanceItem]:
-        """One item for each check, or for each check and volume; the volume's name stands in the id if several."""
-        volumes = self.samples.volumes
+        """One item for each check, or for each check and volume of its mode; ids name the volume if there are several.
+
+        A check of volumes for which there is none is still there, and will say so.
+        """
+        several = len(self.samples.volumes) > 1
         for each in all_checks():
-            if not each.of_volume or not volumes:
+            fitting = [sample for sample in self.samples.volumes if each.of_volume and each.is_for(sample.spec)]
+            for sample in fitting:
+                yield ConformanceItem.of(self, each, sample, label=sample.label if several else "")
+            if not fitting:
                 yield ConformanceItem.of(self, each, None)
-            for sample in volumes if each.of_volume else ():
-                yield ConformanceItem.of(self, each, sample, label=sample.label if len(volumes) > 1 else "")
 
 
 class ConformanceItem(pytest.Function):
@@ -83,7 +100,7 @@ class ConformanceItem(pytest.Function):
         item.samples = suite.samples
         item.sample = sample
         item.add_marker("volume_conformance")
-        if check.of_volume and sample is not None:
+        if check.mounts and (sample is not None or not check.of_volume):
             item.fixturenames.insert(0, "volumehost_namespace")
         return item
 
@@ -119,10 +136,9 @@ def check_trial(check: Check, trial: Trial) -> None:
     """Run a check where it applies."""
     if trial.subject.error is not None and check.name != "it_loads":
         not_applicable("the plugin does not load, see it_loads")
-    if check.of_volume:
-        mode = trial.spec.volume_mode()
-        if check.mode and mode != check.mode:
-            not_applicable(f"{trial.spec.name()} has volumeMode {mode}")
     if check.interface and not trial.plugin.supports(getattr(hookspecs, check.interface)):
         not_applicable(f"it is no {check.interface}")
+    if check.of_volume and trial.sample is None:
+        mode = f" with volumeMode {check.mode}" if check.mode and trial.samples.volumes else ""
+        not_applicable(f"no volume{mode} of {trial.subject.name} was given: --volume-spec FILE")
     check.function(trial)

@@ -24,7 +24,7 @@ def ask(trial: Trial, spec: Spec, what: str) -> bool:
     return bool(answer)
 
 
-@check("PLUG-04", mode="")
+@check("PLUG-04", mode="", mounts=False)
 def it_supports_its_own_volume(trial: Trial) -> None:
     """can_support is true for a volume of the plugin's own."""
     where = trial.samples.where
@@ -42,14 +42,14 @@ def it_supports_no_empty_spec(trial: Trial) -> None:
         require(not ask(trial, spec, what), f"can_support is true for {what}")
 
 
-@check("PLUG-04", "MGR-FIND-03", mode="")
+@check("PLUG-04", "MGR-FIND-03", mode="", mounts=False)
 def it_supports_no_volume_of_others(trial: Trial) -> None:
     """can_support is false for every other kind of source, and for other drivers of its own kind; it raises nothing."""
     for what, spec in specs_of_other_kinds(trial.spec.source()):
         require(not ask(trial, spec, what), f"can_support is true for {what}")
 
 
-@check("PLUG-04", mode="")
+@check("PLUG-04", mode="", mounts=False)
 def asking_has_no_effect(trial: Trial) -> None:
     """can_support and get_volume_name change nothing: neither mounts nor files nor the spec."""
     _ = trial.plugin
@@ -70,7 +70,7 @@ def declared_sources_are_kinds_of_kubernetes(trial: Trial) -> None:
     require(not unknown, f"get_volume_sources declares {sorted(unknown)}, which are no kinds of source")
 
 
-@check(mode="")
+@check(mode="", mounts=False)
 def declared_sources_cover_what_it_supports(trial: Trial) -> None:
     """get_volume_sources names every kind of source for which can_support can be true: hosts ask about no other."""
     declared = _declared(trial)
@@ -81,7 +81,7 @@ def declared_sources_cover_what_it_supports(trial: Trial) -> None:
     )
 
 
-@check("PLUG-03", mode="")
+@check("PLUG-03", mode="", mounts=False)
 def the_volume_name_is_stable(trial: Trial) -> None:
     """get_volume_name is a text, the same each time and for every plugin object: unique names are built from it."""
     names = [trial.plugin.get_volume_name(trial.spec) for _ in range(2)]
@@ -91,7 +91,7 @@ def the_volume_name_is_stable(trial: Trial) -> None:
     require(len(set(names)) == 1, f"get_volume_name returned {', '.join(map(repr, names))} for one and the same spec")
 
 
-@check("PLUG-03", mode="")
+@check("PLUG-03", mode="", mounts=False)
 def the_volume_name_of_other_kinds_is_refused(trial: Trial) -> None:
     """get_volume_name raises an error of the tree for a spec that is not the plugin's."""
     for what, spec in (*empty_specs(), *specs_of_other_kinds(trial.spec.source())):
@@ -104,7 +104,7 @@ def the_volume_name_of_other_kinds_is_refused(trial: Trial) -> None:
         fail(f"get_volume_name returned {name!r} for {what}")
 
 
-@check("PLUG-05", "PLUG-09", "PLUG-10", mode="")
+@check("PLUG-05", "PLUG-09", "PLUG-10", mode="", mounts=False)
 def optional_questions_are_answered_with_yes_or_no(trial: Trial) -> None:
     """requires_remount, supports_mount_option and supports_selinux_context_mount return a bool."""
     plugin, spec = trial.plugin, trial.spec

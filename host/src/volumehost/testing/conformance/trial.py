@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NoReturn
 
 from volumehost.mount.mountinfo import read_mount_table
 from volumehost.sdk.names import escape_qualified_name
 from volumehost.testing.conformance.check import not_applicable, require
 from volumehost.testing.conformance.content import Content, observe_content, remove_content, write_content
-from volumehost.testing.conformance.driving import arguments_for, bring_up, let_go, take_down
+from volumehost.testing.conformance.driving import (
+    arguments_for,
+    attach,
+    bring_up,
+    let_go,
+    mount_device,
+    take_down,
+)
+from volumehost.testing.conformance.faults import FaultyMounter
 from volumehost.testing.conformance.samples import Sample, Samples
 from volumehost.testing.conformance.subject import PluginUnderTest, load
-from volumehost.volumes import MounterArgs
+from volumehost.testing.plugin_host import PluginTestHost
 
 if TYPE_CHECKING:
     from volumehost.api.objects import Pod
@@ -23,8 +31,7 @@ if TYPE_CHECKING:
     from volumehost.loader.loaded import LoadedPlugin
     from volumehost.loader.manager import VolumePluginManager
     from volumehost.spec import Spec
-    from volumehost.testing.plugin_host import PluginTestHost
-    from volumehost.volumes import Attributes, Mounter
+    from volumehost.volumes import Attributes, Mounter, MounterArgs
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +43,6 @@ class Mounted:
     path: str
     attributes: Attributes
     writable: bool
-
-    def put_content(self) -> Content:
-        """Write something into the volume; remember what is in it when it is not for writing."""
-        return write_content(self.path) if self.writable else observe_content(self.path)
 
 
 class Trial:
@@ -58,6 +61,7 @@ class Trial:
         self._pod = sample.new_pod() if sample is not None else None
         self._up: dict[str, tuple[Spec, Pod]] = {}
         self._written: list[Content] = []
+        self._lets_go = False
         self._mounts_before = frozenset(_mounts())
 
     # --- the plugin and the volume --------------------------------------------------------------------------
@@ -100,11 +104,31 @@ class Trial:
 
     # --- what a node does -------------------------------------------------------------------------------------
 
+    def stage(self) -> None:
+        """What a node does once, before the first pod: attach the volume, mount its device."""
+        self.will_let_go()
+        device = attach(self.plugin, self.spec, self.pod, self.host.get_node_name())
+        mount_device(self.plugin, self.spec, device)
+
+    def will_let_go(self) -> None:
+        """Unmount the device and detach at the end, although no pod is known to have the volume."""
+        self._lets_go = True
+
     def set_up(self, pod: Pod | None = None, args: MounterArgs | None = None, *, spec: Spec | None = None) -> Mounted:
         """Bring the volume up for a pod, in a node's order, and look at what came of it."""
         pod, spec = pod or self.pod, spec or self.spec
         self._up[pod.metadata.uid] = spec, pod
         mounter = bring_up(self.plugin, spec, pod, self.host.get_node_name(), args or arguments_for(pod))
+        return self._look(mounter, spec, pod)
+
+    def set_up_only(self, pod: Pod) -> Mounted:
+        """The last step alone, for a pod of a volume that was staged."""
+        self._up[pod.metadata.uid] = self.spec, pod
+        mounter = self.plugin.new_mounter(self.spec, pod)
+        mounter.set_up(arguments_for(pod))
+        return self._look(mounter, self.spec, pod)
+
+    def _look(self, mounter: Mounter, spec: Spec, pod: Pod) -> Mounted:
         path = mounter.get_path()
         require(path, "get_path() of the mounter is empty after set_up")
         require(os.path.lexists(path), f"after set_up there is nothing at {path}, which get_path() tells")
@@ -114,21 +138,50 @@ class Trial:
 
     def put_content(self, mounted: Mounted) -> Content:
         """Write something into the volume, which goes again with the trial."""
-        content = mounted.put_content()
+        return self.put_content_at(mounted.path, writable=mounted.writable)
+
+    def put_content_at(self, path: str, *, writable: bool) -> Content:
+        """The same by the volume's path."""
+        content = write_content(path) if writable and os.path.isdir(path) else observe_content(path)
         self._written.append(content)
         return content
 
-    def tear_down(self, pod: Pod | None = None, *, spec: Spec | None = None) -> None:
-        """Take the volume from the pod."""
-        pod, spec = pod or self.pod, spec or self.spec
+    def remove_contents(self) -> None:
+        """Take away what was written: the storage may belong to somebody."""
         for content in self._written:
             remove_content(content)
+        self._written.clear()
+
+    def tear_down(self, pod: Pod | None = None, *, spec: Spec | None = None, keep_content: bool = False) -> None:
+        """Take the volume from the pod, after taking away what was written unless that is to be kept."""
+        pod, spec = pod or self.pod, spec or self.spec
+        if not keep_content:
+            self.remove_contents()
         take_down(self.plugin, spec, pod.metadata.uid)
+        self._up.pop(pod.metadata.uid, None)
+
+    def forget_pod(self, pod: Pod) -> None:
+        """The pod's volume was taken away without the trial: do not try again at the end."""
         self._up.pop(pod.metadata.uid, None)
 
     def let_go(self, spec: Spec | None = None) -> None:
         """After the last pod: unmount the device, detach."""
         let_go(self.plugin, spec or self.spec, self.host.get_node_name())
+
+    def use_faulty_mounter(self) -> FaultyMounter:
+        """Have the plugin, which is not loaded yet, mount with a mounter that can be told to fail."""
+        if not isinstance(self.host, PluginTestHost):
+            not_applicable("volumehost_host is no PluginTestHost, whose mounter could be made to fail")
+        faults = FaultyMounter(self.host.get_mounter())
+        self.host.use_mounter(faults)
+        return faults
+
+    def forget_objects(self) -> None:
+        """Delete the objects of the files from the API, so that a plugin that needs them fails from now on."""
+        api = self.host.get_kube_client()
+        if api is not None:
+            for obj in self.samples.objects:
+                api.delete(type(obj), obj.metadata.name, obj.metadata.namespace)
 
     def volume_dir(self, pod: Pod, spec: Spec | None = None) -> str:
         """Where the layout puts the volume's directory."""
@@ -168,15 +221,30 @@ class Trial:
 
     def close(self) -> None:
         """Take away what is still up and shut the plugin down; what fails here has failed in its own check."""
+        with suppress(Exception):
+            self._clean_storage()
+        self.close_volumes()
+        if self._manager is not None:
+            self._manager.close()
+
+    def close_volumes(self) -> None:
+        """Take away what is still up."""
         for spec, pod in list(self._up.values()):
             with suppress(Exception):
                 self.tear_down(pod, spec=spec)
             with suppress(Exception):
                 self.let_go(spec)
-        for content in self._written:
-            remove_content(content)
-        if self._manager is not None:
-            self._manager.close()
+        if self._lets_go:
+            with suppress(Exception):
+                self.let_go()
+
+    def _clean_storage(self) -> None:
+        """Files that were there while the volume was torn down may be in storage that outlives it."""
+        if self._written and self._spec is not None:
+            path = self.set_up().path
+            for content in self._written:
+                remove_content(replace(content, path=path))
+            self._written.clear()
 
 
 def _mounts() -> list[MountPoint]:

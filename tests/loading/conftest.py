@@ -103,14 +103,14 @@ class RunningHost:
     """The host process, and requests to it."""
 
     def __init__(
-        self, environment: Environment, root_dir: Path, log: Path, variables: dict[str, str], cwd: Path
+        self, environment: Environment, script: str, root_dir: Path, log: Path, variables: dict[str, str], cwd: Path
     ) -> None:
         root_dir.mkdir(parents=True, exist_ok=True)
         self.root_dir = root_dir
         self.log = log
         with log.open("w") as log_file:
             self._process = subprocess.Popen(
-                [environment.python, str(HERE / "support" / "host.py"), str(root_dir)],
+                [environment.python, str(HERE / "support" / script), str(root_dir)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log_file,
@@ -181,14 +181,19 @@ class RunningHost:
 
 @pytest.fixture
 def start_host(environment, tmp_path):
-    """Starts host processes in the environment; they are stopped, and their mounts taken away, at the end."""
+    """Starts host processes in the environment; they are stopped, and their mounts taken away, at the end.
+
+    ``script`` is one of ``support``: a host that is told what to do with plugins, or a volume manager that takes pods.
+    """
     hosts = []
 
-    def start(cwd: Path | None = None, **variables: str) -> RunningHost:
+    def start(
+        script: str = "host.py", *, cwd: Path | None = None, root_dir: Path | None = None, **variables: str
+    ) -> RunningHost:
         number = len(hosts)
-        host = RunningHost(
-            environment, tmp_path / f"root{number}", tmp_path / f"host{number}.log", variables, cwd or tmp_path
-        )
+        root_dir = root_dir or tmp_path / f"root{number}"
+        log = tmp_path / f"host{number}.log"
+        host = RunningHost(environment, script, root_dir, log, variables, cwd or tmp_path)
         hosts.append(host)
         host.wait_until_ready()
         return host

@@ -134,19 +134,36 @@ def test_a_result_that_comes_too_late_is_discarded_as_the_caller_said(until: Cal
     assert discarded == ["late"]
 
 
-def test_an_interrupted_wait_leaves_the_runner_usable(until: Callable[..., None]) -> None:
+class InterruptedWaitError(Exception):
+    """Raised by a signal handler, as KeyboardInterrupt is."""
+
+
+@pytest.mark.parametrize("_", range(5))
+def test_an_interrupted_wait_leaves_the_runner_usable(_: int, until: Callable[..., None]) -> None:
     """Ctrl-C while a call is awaited."""
     runner = DeadlineRunner(limit=1)
     release = threading.Event()
+    interrupted: list[int] = []
+
+    def handler(number: int, frame: object) -> None:
+        if not interrupted:
+            interrupted.append(number)
+            raise InterruptedWaitError
 
     def interrupt() -> None:
-        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
-        release.wait(30)
+        # Once may be too early: before the wait has begun.
+        while not release.wait(0.01):
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)
 
-    with pytest.raises(KeyboardInterrupt):
-        runner.run(interrupt, timeout=60)
-    release.set()
-    until(lambda: runner.in_progress() == [])
+    before = signal.signal(signal.SIGUSR1, handler)
+    try:
+        with pytest.raises(InterruptedWaitError):
+            runner.run(interrupt, timeout=60)
+        release.set()
+        until(lambda: runner.in_progress() == [])
+    finally:
+        release.set()
+        signal.signal(signal.SIGUSR1, before)
     assert runner.run(int, "7", timeout=10) == 7
 
 

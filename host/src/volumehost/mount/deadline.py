@@ -172,13 +172,13 @@ class _Helper:
             if self._done.acquire(timeout=max(timeout, 0)):
                 return True
         except BaseException:
-            # Interrupted while waiting, by Ctrl-C for example.
+            # Interrupted while waiting, by Ctrl-C for example, maybe after the lock was taken.
             if not self._abandon():
-                self._done.acquire()
+                self._done.acquire(blocking=False)
                 self._runner.give_back(self)
             raise
         # Between the wait and the lock the call may have ended after all.
-        return not self._abandon() and self._done.acquire()
+        return not self._abandon() and self._done.acquire(blocking=False)
 
     def _abandon(self) -> bool:
         with self._state:

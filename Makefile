@@ -11,7 +11,7 @@ PROJECTS := constraints.txt pyproject.toml $(foreach d,$(DISTRIBUTIONS),$(d)/pyp
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench docs dist system-packages clean
+.PHONY: help demo story test check bench docs dist system-packages clean
 
 help:  ## What can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 24
@@ -28,6 +28,9 @@ $(VENV)/.development: $(VENV)/.runtime
 
 demo: $(VENV)/.runtime  ## A pod's volumes mounted for real, shown, used and taken away again (as root)
 	$(BIN)/volumehost demo
+
+story: $(VENV)/.development  ## pip installs, upgrades and removes a plugin under a running host (as root)
+	$(BIN)/python examples/plugin_while_running.py
 
 test: $(VENV)/.development system-packages  ## The tests (those with real mounts as root)
 	$(BIN)/python -m pytest -n 2 --dist loadfile $(PYTEST_ARGS)

@@ -144,15 +144,19 @@ def author_venv(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def play_page(
-    tmp_path: Path, author_venv: Path, user_environment: dict[str, str], read_source: Callable[[str], str]
-) -> Callable[[str], list[str]]:
+def play_page(play_text: Callable[[str], list[str]], read_source: Callable[[str], str]) -> Callable[[str], list[str]]:
+    """Plays a page of the documentation by its name; gives back every difference."""
+    return lambda name: play_text(read_source(name))
+
+
+@pytest.fixture
+def play_text(tmp_path: Path, author_venv: Path, user_environment: dict[str, str]) -> Callable[[str], list[str]]:
     """Plays a page in an empty directory, as root, with the default root directory empty; gives back every difference.
 
     The page's shell has a mount namespace of its own, in which /var/lib is an empty tmpfs: what it does stays there.
     """
 
-    def run(name: str) -> list[str]:
+    def run(text: str) -> list[str]:
         work = tmp_path / "work"
         work.mkdir()
         path = f"{author_venv / 'bin'}{os.pathsep}{user_environment['PATH']}"
@@ -168,7 +172,7 @@ def play_page(
         with Shell(work, environment, wrapper=("unshare", "--mount", "--propagation", "private")) as shell:
             output, code = shell.run("mount -t tmpfs tmpfs /var/lib")
             assert code == 0, output
-            differences = list(play(read_source(name), shell, work))
+            differences = list(play(text, shell, work))
             left = shell.run("findmnt --noheadings --raw --output TARGET | grep ^/var/lib/")[0]
             if left.strip():
                 differences.append(f"the page leaves mounts behind:\n{left}")

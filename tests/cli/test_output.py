@@ -43,6 +43,37 @@ def test_output_that_cannot_be_written_is_a_failure(volumehost) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", "<&- >&- 2>&-"])
+def test_a_process_without_standard_streams_works_and_writes_into_no_file_of_ours(volumehost, closed: str) -> None:
+    """The store must not become descriptor 1: what is printed would go into it."""
+    program = volumehost.start.__globals__["PROGRAM"]
+    manifest = volumehost.cwd / "c.yaml"
+    manifest.write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n")
+    commands = (f"apply -f {manifest}", "get cm", "get cm -o json", "-vv plugins list", "--help", "status")
+    for command, code in (*((command, 0) for command in commands), ("get pod nope", 3), ("nonsense", 2)):
+        done = subprocess.run(
+            ["bash", "-c", f"{program} {command} {closed}"],
+            capture_output=True,
+            text=True,
+            env=volumehost.variables(),
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == code, (command, done)
+        assert "Traceback" not in done.stderr
+    assert volumehost("get", "cm", "-o", "name").out == "configmap/c\n"
+    refused = subprocess.run(
+        ["bash", "-c", f"{program} apply -f - <&-"],
+        capture_output=True,
+        text=True,
+        env=volumehost.variables(),
+        timeout=60,
+        check=False,
+    )
+    assert refused.returncode == 1
+    assert "standard input: holds no objects" in refused.stderr
+
+
 def test_no_log_unless_asked_for_then_on_stderr_alone(volumehost, site, plugin_source) -> None:
     site.install("acme-bad", plugin_source("acme.example.com/bad", top="import missing_dep"))
     quiet = volumehost("plugins", "list", environment=site.environment)

@@ -30,6 +30,10 @@ def main(args: Sequence[str] | None = None) -> int:
 
     :param args: the arguments after the program's name; those of the process, which is about to end then, when None.
     """
+    if args is None and None in (sys.stdin, sys.stdout, sys.stderr):
+        from volumehost.cli.streams import open_missing_streams
+
+        open_missing_streams()
     thresholds = gc.get_threshold()
     gc.set_threshold(_GC_THRESHOLD)
     try:

@@ -195,7 +195,7 @@ def note(event, arguments):
         reads.append(event)
 
 sys.addaudithook(note)
-prober = host.manager._prober
+prober = host.manager._refresher._prober
 while prober._environment.changed():  # until a tick has passed since the installation
     prober.probe()
     threading.Event().wait(0.01)

@@ -84,8 +84,8 @@ def test_br19_eight_threads_look_up_and_call_while_plugins_come_and_go(manager, 
 
 def test_a_snapshot_once_taken_does_not_change(manager, base, prober):
     made = manager(base("example.com/a"), prober=prober)
-    before = made._snapshot
+    before = made._refresher.snapshot
     prober.add(base("example.com/b", "csi"))
     made.plugins()
     assert set(before.by_name) == {"example.com/a"}
-    assert set(made._snapshot.by_name) == {"example.com/a", "example.com/b"}
+    assert set(made._refresher.snapshot.by_name) == {"example.com/a", "example.com/b"}

@@ -19,18 +19,18 @@ from volumehost.hookspecs import HOOK_CLASSES
 from volumehost.loader import status
 from volumehost.loader.asking import Asker
 from volumehost.loader.contract import check_contract
-from volumehost.loader.events import DynamicPluginProber, NoProber
 from volumehost.loader.guard import Guard
 from volumehost.loader.lifecycle import Lifecycle
 from volumehost.loader.loading import PluginLoader, build
 from volumehost.loader.lookup import DerivedLookups
 from volumehost.loader.origin import Origin
+from volumehost.loader.refresh import Refresher
 from volumehost.loader.registry import HookRegistry
 from volumehost.loader.roster import Roster
-from volumehost.loader.snapshot import Snapshot
 from volumehost.loader.trust import TrustPolicy
 
 if TYPE_CHECKING:
+    from volumehost.loader.events import DynamicPluginProber
     from volumehost.loader.loaded import LoadedPlugin
     from volumehost.loader.wrapping import WrapperFactory
     from volumehost.spec import Spec
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: Seconds for which a look-up that finds its plugin trusts the last probe. One that finds none always probes.
-PROBE_INTERVAL = 0.01
 #: Seconds after which a removed distribution's plugins are unloaded; one that comes back sooner just goes on.
 SETTLE = 1.0
 
@@ -81,14 +79,9 @@ class VolumePluginManager(DerivedLookups):
         self._lifecycle = Lifecycle(
             self._roster, loader, self.trust, clock=clock, settle=settle, import_ahead=not inspect_only
         )
+        self._refresher = Refresher(self._lifecycle, self._roster, self._asker, self._guard, clock)
         self._clock = clock
-        self._lock = threading.Lock()
-        self._prober: DynamicPluginProber = NoProber()
         self._wrappers: list[WrapperFactory] = []
-        self._snapshot = Snapshot()
-        self._probe_due = 0.0
-        self._probe_started = 0.0
-        self._probe_error: BaseException | None = None
 
     # --- loading ---
 
@@ -106,20 +99,15 @@ class VolumePluginManager(DerivedLookups):
             Installed plugins that failed are in :meth:`errors`.
         """
         errors: list[VolumeHostError] = []
-        with self._lock:
+        with self._refresher.lock:
             self._roster.host = host
-            self._prober = prober or NoProber()
-            try:
-                self._prober.init()
-            except Exception:  # a prober of whomever; the given plugins do not need it (MGR-INIT-03)
-                logger.exception("the plugin prober cannot be used, going on without")
-                self._prober = NoProber()
+            self._refresher.use(prober)
             for plugin in plugins:
                 error = self._lifecycle.give(plugin)
                 if error is not None:
                     errors.append(error)
-                self._publish()  # the next one's init may look this one up
-            self._probe()
+                self._refresher.publish()  # the next one's init may look this one up
+            self._refresher.probe()
         return errors
 
     def run(self, stop: threading.Event, *, sync_timeout: float = 60.0) -> None:
@@ -164,24 +152,24 @@ class VolumePluginManager(DerivedLookups):
             def factory(_plugin: LoadedPlugin) -> object:
                 return wrapper
 
-        with self._lock:
+        with self._refresher.lock:
             wrappers = [*self._wrappers, factory]
             plugins = list(self._roster.plugins.values())
             hooks = [wrapped_hooks(plugin, wrappers, self._hook_classes) for plugin in plugins]
             self._wrappers = wrappers
             for plugin, wrapped in zip(plugins, hooks, strict=True):
                 plugin.bind_hooks(wrapped)
-            self._publish()
+            self._refresher.publish()
 
     def close(self) -> list[VolumeHostError]:
         """Shut down every plugin; mounts stay. One that fails keeps no other from its shutdown (BR-18).
 
         :returns: the errors of those that failed.
         """
-        with self._lock:
-            self._prober = NoProber()
+        with self._refresher.lock:
+            self._refresher.use(None)
             errors = self._lifecycle.close()
-            self._publish()
+            self._refresher.publish()
         return list(errors)
 
     # --- looking up ---
@@ -197,10 +185,11 @@ class VolumePluginManager(DerivedLookups):
         """
         if spec is None:
             raise SpecError("could not find plugin because volume spec is nil")
-        if self._clock() >= self._probe_due:
-            self._probe_unless_busy()
+        refresher = self._refresher
+        if self._clock() >= refresher.due:
+            refresher.unless_busy()
         if not guarded:
-            asks = self._snapshot.proven.get(spec.source())
+            asks = refresher.snapshot.proven.get(spec.source())
             if asks is not None:
                 match = None
                 try:
@@ -222,12 +211,13 @@ class VolumePluginManager(DerivedLookups):
 
         :raises PluginNotFoundError: there is none (MGR-FIND-04). Never a reason to think a volume unwanted.
         """
-        if self._clock() >= self._probe_due:
-            self._probe_unless_busy()
-        plugin = self._snapshot.by_name.get(name)
+        refresher = self._refresher
+        if self._clock() >= refresher.due:
+            refresher.unless_busy()
+        plugin = refresher.snapshot.by_name.get(name)
         if plugin is None or not (plugin.offered or plugin.in_use):
-            self._probe_for_miss()
-            plugin = self._snapshot.by_name.get(name)
+            refresher.for_miss()
+            plugin = refresher.snapshot.by_name.get(name)
             if plugin is None or not (plugin.offered or plugin.in_use):
                 raise PluginNotFoundError(f"no volume plugin matched name: {name}", subject=name, hint=self._hint())
         return plugin
@@ -235,7 +225,7 @@ class VolumePluginManager(DerivedLookups):
     def _find_carefully(self, spec: Spec, *, guarded: bool) -> LoadedPlugin:
         found = self._ask(spec, guarded=guarded)
         if not found:
-            self._probe_for_miss()
+            self._refresher.for_miss()
             found = self._ask(spec, guarded=guarded)
         if not found:
             raise NoPluginMatchedError("no volume plugin matched", subject=spec.name(), hint=self._hint())
@@ -250,7 +240,7 @@ class VolumePluginManager(DerivedLookups):
         return found[0]
 
     def _ask(self, spec: Spec, *, guarded: bool) -> list[LoadedPlugin]:
-        snapshot, source = self._snapshot, spec.source()
+        snapshot, source = self._refresher.snapshot, spec.source()
         candidates = snapshot.candidates(source)
         matched = self._asker.matching(candidates, spec, source, guarded=guarded)
         if all(source in plugin.proven_sources for plugin in candidates):
@@ -261,13 +251,13 @@ class VolumePluginManager(DerivedLookups):
 
     def _hint(self) -> str:
         """Why a plugin may be missing."""
-        aside = [plugin for plugin in self._snapshot.by_name.values() if self._asker.is_aside(plugin)]
+        aside = [plugin for plugin in self._refresher.snapshot.by_name.values() if self._asker.is_aside(plugin)]
         hints = [f"set aside: {', '.join(sorted(plugin.name for plugin in aside))}"] if aside else []
         failed = sum(each.state in (status.FAILED, status.CONFLICT, status.INCOMPATIBLE) for each in self._statuses())
         if failed:
             hints.append(f"{failed} plugin(s) did not load: volumehost plugins check")
-        if self._probe_error is not None:
-            hints.append(f"the last look for plugins failed: {self._probe_error!r}")
+        if self._refresher.error is not None:
+            hints.append(f"the last look for plugins failed: {self._refresher.error!r}")
         return "; ".join(hints)
 
     def _noop_expandable(self, spec: Spec) -> LoadedPlugin:
@@ -282,7 +272,7 @@ class VolumePluginManager(DerivedLookups):
 
     def plugins(self) -> list[status.PluginStatus]:
         """Every plugin, loaded, failed, excluded or set aside, sorted by name."""
-        self._probe_for_miss()
+        self._refresher.for_miss()
         return self._statuses()
 
     def errors(self) -> list[VolumeHostError]:
@@ -292,68 +282,14 @@ class VolumePluginManager(DerivedLookups):
     @property
     def discovery_complete(self) -> bool:
         """Whether the last look for plugins worked and met no installation in progress."""
-        return self._probe_error is None and not getattr(self._prober, "waiting", None)
+        return self._refresher.complete
 
     def _statuses(self) -> list[status.PluginStatus]:
         return status.plugin_statuses(list(self._lifecycle.units.values()), self._asker)
 
-    # --- keeping up ---
-
-    def _probe_unless_busy(self) -> None:
-        """Probe, unless another thread does so already."""
-        if not self._guard.inside and self._lock.acquire(blocking=False):
-            try:
-                self._probe()
-            finally:
-                self._lock.release()
-
-    def _probe_for_miss(self) -> None:
-        """Probe, or wait for a probe that began after this call."""
-        if self._guard.inside:
-            return  # a plugin that is being loaded looks something up: the lock is held for its sake
-        asked = self._clock()
-        with self._lock:
-            if self._probe_started <= asked:
-                self._probe()
-
-    def _probe(self) -> None:
-        """Ask the prober what changed, and bring the plugins in line. The lock is held."""
-        self._probe_started = self._clock()
-        changed = False
-        try:
-            result = self._prober.probe()
-        except Exception as error:  # a prober of whomever; what is loaded goes on (MGR-PROBE-08)
-            if self._probe_error is None:
-                logger.exception("looking for plugins failed")
-            self._probe_error = error
-        else:
-            self._probe_error = None
-            for problem in result.errors:
-                logger.warning("looking for plugins: %s", problem)
-            for event in result.events:
-                self._lifecycle.apply(event)
-            changed = bool(result.events) or result.changed
-        if changed or self._clock() >= self._lifecycle.next_due:
-            self._lifecycle.reconcile(retry_failed=changed)
-        if self._roster.changed:
-            self._publish()
-        self._probe_due = self._clock() + PROBE_INTERVAL
-
-    def _publish(self) -> None:
-        self._roster.changed = False
-        plugins = list(self._roster.plugins.values())
-        self._asker.forget_all_but(plugins)
-        self._snapshot = Snapshot(plugins)
-
     def _prepare_for_use(self, plugin: LoadedPlugin) -> None:
-        plugin.on_idle = self._on_idle
+        plugin.on_idle = self._refresher.soon
         if self._wrappers:
             from volumehost.loader.wrapping import wrapped_hooks
 
             plugin.bind_hooks(wrapped_hooks(plugin, self._wrappers, self._hook_classes))
-
-    def _on_idle(self) -> None:
-        """A plugin's last user has gone: what waited for that can happen now, or at the next look-up."""
-        self._lifecycle.next_due = 0.0
-        self._probe_due = 0.0
-        self._probe_unless_busy()

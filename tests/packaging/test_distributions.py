@@ -18,11 +18,9 @@ EXPECTED_SUFFIXES = {".py", ".typed"}
 RUNTIME_REQUIREMENTS = {
     "volumehost": {
         "click",
-        "filelock",
         "msgspec",
         "packaging",
         "pluggy",
-        "prometheus-client",
         "pyyaml",
         "rich",
     },

@@ -11,8 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from volumehost.api.objects import Pod
+from volumehost.api.store import EmbeddedStore
 from volumehost.hosts.lock import RootDirLock
 from volumehost.hosts.root_dir import prepare_root_dir
+from volumehost.mount.mounter import LinuxMounter
 
 pytestmark = pytest.mark.root
 
@@ -273,6 +276,33 @@ def test_while_another_works_mounting_waits_and_then_times_out_and_status_works(
     assert f"process {os.getpid()} works on this root directory" in volumehost("status").err
 
 
+def test_delete_of_a_mounted_pod_is_done_when_whoever_has_the_root_directory_did_it(
+    volumehost, manifest, pod_manifest, mounts_below
+) -> None:
+    """An agent sees the mark and unmounts; the command only has to wait for that."""
+    assert volumehost("mount", "-f", manifest(pod_manifest(a=MEMORY))).code == 0
+    (path,) = mounts_below(volumehost.root_dir)
+    lock = RootDirLock(str(volumehost.root_dir))
+    lock.acquire()
+    process = volumehost.start("delete", "pod", "web", "--timeout", "60s")
+    try:
+        with EmbeddedStore(str(volumehost.root_dir / "store.sqlite3")) as store:
+            for event in store.watch(Pod, "default", timeout=30):
+                if event.type != "BOOKMARK" and event.object.metadata.deletion_timestamp:
+                    break
+            else:
+                pytest.fail("the pod was never marked")
+            LinuxMounter().unmount(path)
+            store.patch(Pod, "web", {"metadata": {"finalizers": None}}, "default")
+        out, err = process.communicate(timeout=60)
+    finally:
+        lock.release()
+        process.kill()
+        process.wait()
+    assert (process.returncode, out) == (0, "pod/web deleted\n")
+    assert err in {"", f"waiting: process {os.getpid()} works on the root directory\n"}
+
+
 def test_a_mount_that_waits_for_its_turn_gets_it(volumehost, manifest, pod_manifest, mounts_below) -> None:
     path = manifest(pod_manifest(a=MEMORY))
     lock = RootDirLock(prepare_root_dir(str(volumehost.root_dir)))
@@ -384,8 +414,6 @@ def test_what_else_is_mounted_below_a_pod_is_not_taken_away(
     volumehost, manifest, pod_manifest, mounts_below, tmp_path: Path
 ) -> None:
     """BR-62: data behind a foreign mount survives, and the user is told what holds the pod."""
-    from volumehost.mount.mounter import LinuxMounter
-
     data = tmp_path / "data"
     data.mkdir()
     (data / "precious").write_text("x")

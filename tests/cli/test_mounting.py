@@ -430,3 +430,21 @@ def test_what_else_is_mounted_below_a_pod_is_not_taken_away(
     assert volumehost("unmount", "web").code == 0
     assert (data / "precious").read_text() == "x"
     assert left_under(volumehost.root_dir) == []
+
+
+@pytest.mark.parametrize("how", ["by name", "by uid", "all"])
+def test_volumes_of_a_pod_that_only_the_journal_knows_can_be_unmounted(
+    volumehost, manifest, pod_manifest, mounts_below, how: str
+) -> None:
+    mounted = volumehost("mount", "-f", manifest(pod_manifest(a=MEMORY, b="emptyDir: {}")), "-o", "json")
+    uid = mounted.json()["pods"][0]["uid"]
+    (volumehost.root_dir / "store.sqlite3").unlink()
+    status = volumehost("status")
+    assert status.code == 0
+    assert "the pod is not in the API" in status.out
+    assert len(mounts_below(volumehost.root_dir)) == 1
+    arguments = {"by name": ["web"], "by uid": [uid], "all": ["--all"]}[how]
+    done = volumehost("unmount", *arguments)
+    assert done.code == 0, done.err
+    assert mounts_below(volumehost.root_dir) == []
+    assert left_under(volumehost.root_dir) == []

@@ -45,27 +45,30 @@ def main(args: Sequence[str] | None = None) -> int:
 
 
 def _run(args: Sequence[str] | None) -> int:
-    from click.exceptions import Exit
-
-    from volumehost.cli.options import Settings
-    from volumehost.cli.root_group import PROGRAM, complete, program
-
-    settings = Settings()
+    verbosity = 0
     try:
+        from click.exceptions import Exit
+
+        from volumehost.cli.options import Settings
+        from volumehost.cli.root_group import PROGRAM, complete, program
+
         if COMPLETE_VARIABLE in os.environ:
             return complete(os.environ[COMPLETE_VARIABLE])
-        # Not click's own main: it makes 1 of every exit code when the reader of the output has gone.
+        settings = Settings()
         code = 0
+        # Not click's own main: it makes 1 of every exit code when the reader of the output has gone.
         try:
             with program.make_context(PROGRAM, sys.argv[1:] if args is None else list(args), obj=settings) as ctx:
                 program.invoke(ctx)
         except Exit as end:
             code = end.exit_code
+        finally:
+            verbosity = settings.verbosity
         sys.stdout.flush()
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the one place where errors become exit codes
         from volumehost.cli.errors import report
 
-        return report(error, settings.verbosity)
+        return report(error, verbosity)
     return code
 
 

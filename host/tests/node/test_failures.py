@@ -8,7 +8,11 @@ import pytest
 
 from volumehost.api.objects import Event, Pod
 from volumehost.errors import (
+    AlreadyExistsError,
+    ConflictError,
+    FailedPreconditionError,
     MountError,
+    ObjectNotFoundError,
     OperationError,
     RemovalError,
     StillMountedError,
@@ -217,6 +221,70 @@ def test_leaving_while_an_operation_hangs_keeps_the_root_directory_locked(manage
         parts.lock.release()
 
 
+def test_a_pod_that_is_unmounted_while_its_set_up_hangs_leaves_nothing(manager, bind, nfs, mounts, root):
+    gate, begun, plugin = threading.Event(), threading.Event(), bind()
+
+    def hang():
+        begun.set()
+        gate.wait(60)
+
+    plugin.trouble["set_up"] = hang
+    node = manager(plugin)
+    results = []
+
+    def mount():
+        try:
+            node.mount_pod(_pod(nfs("a")), timeout=60)
+        except Exception as error:
+            results.append(error)
+
+    thread = threading.Thread(target=mount)
+    thread.start()
+    try:
+        assert begun.wait(20)
+        with pytest.raises(WaitTimeoutError):
+            node.unmount_pod("web", timeout=0.2)
+        thread.join(20)
+        assert "being unmounted" in str(results[0])
+        assert [status.name for status in node.status()] == ["web"]
+    finally:
+        gate.set()
+    node.unmount_pod("web", timeout=30)
+    assert mounts() == []
+    assert os.listdir(f"{root}/pods") == []
+    assert node.status() == []
+
+
+def test_pods_that_come_and_go_all_at_once_leave_nothing(manager, bind, nfs, mounts, root):
+    """Mounting and unmounting the same few pods from several threads: whatever the order, nothing is left."""
+    node = manager(bind())
+    unexpected = []
+
+    def work(seed):
+        for number in range(25):
+            name = f"pod-{(seed + number) % 3}"
+            try:
+                if (seed + number) % 2:
+                    node.mount_pod(_pod(nfs("a"), nfs("b"), name=name), timeout=30)
+                else:
+                    node.unmount_pod(name, timeout=30)
+            except (FailedPreconditionError, ObjectNotFoundError, ConflictError, AlreadyExistsError):
+                pass
+            except Exception as error:
+                unexpected.append(error)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+    assert unexpected == []
+    node.unmount_all(timeout=60)
+    assert mounts() == []
+    assert os.listdir(f"{root}/pods") == []
+    assert node.status() == []
+
+
 # --- what is in the way -----------------------------------------------------------------------------------------
 
 
@@ -272,8 +340,6 @@ def test_a_file_that_appeared_among_the_volumes_is_kept_and_reported(manager, bi
 
 
 def test_br58_a_mount_that_vanished_is_not_handed_out(manager, bind, nfs):
-    from volumehost.errors import FailedPreconditionError
-
     node = manager(bind())
     status = node.mount_pod(_pod(nfs("a")), timeout=20)
     syscalls.umount2(status.volumes[0].path, syscalls.MNT_DETACH)

@@ -76,7 +76,7 @@ class Made:
     def finish(self, error=None):
         """The one operation that runs ends."""
         (entry,) = self.pending.running()
-        self.executor.on_finished(entry.key, self.pending.finish(entry, error))
+        self.executor.on_finished(entry.key.volume, entry.pod_uid, self.pending.finish(entry, error))
 
 
 @pytest.fixture
@@ -155,7 +155,7 @@ def test_a_pod_that_is_not_in_focus_is_not_mounted(made, want):
 
 
 def test_scen10_nothing_starts_while_something_runs_and_its_end_brings_it_back(made, want):
-    made.pending.start(OperationKey("a", "u9"), "volume_unmount")
+    made.pending.start(OperationKey("a", "u9"), "volume_unmount", "u9")
     want("a", device_mountable=True)
     made.reconciler.run()
     assert made.started == [("volume_unmount", "a", "u9")]

@@ -63,13 +63,12 @@ def test_dsw_add_get_and_remove(desired, use, changes):
     assert changes.taken() == [("p/vol", "u1")]
     assert desired.get("p/vol", "u1") is one
     assert desired.has_volume("p/vol")
-    assert desired.has_pod("u1")
     desired.remove("p/vol", "u1")
     desired.remove("p/vol", "u1")
     desired.remove("absent", "u1")
     assert changes.taken() == [("p/vol", "u1")]
     assert not desired.has_volume("p/vol")
-    assert not desired.has_pod("u1")
+    assert desired.volumes_of_pod("u1") == []
 
 
 def test_dsw04_an_unchanged_refresh_marks_nothing_and_keeps_the_request_time(desired, use, changes):
@@ -126,13 +125,6 @@ def test_dsw07_reported_in_use(desired, use, changes):
     assert changes.taken() == []
     desired.mark_reported_in_use([])
     assert not desired.reported_in_use("p/vol")
-
-
-def test_dsw09_by_spec_name(desired, use):
-    desired.add(use())
-    assert desired.has_spec_name("u1", "v")
-    assert not desired.has_spec_name("u1", "w")
-    assert not desired.has_spec_name("u2", "v")
 
 
 def test_same_spec(make_pod):

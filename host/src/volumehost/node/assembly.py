@@ -92,6 +92,9 @@ class NodeParts:
         self.reconciler.stop()
         self.timers.stop()
         drained = self.pool.stop(grace)
+        if drained:
+            for error in self.services.plugins.close():
+                logger.warning("%s", error)
         self.host.flush_events(grace)
         self.services.journal.close()
         if self.owns_api and drained:

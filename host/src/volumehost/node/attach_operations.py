@@ -38,6 +38,7 @@ class AttachOperation:
         self._services = services
         self._use = use
         self.key = OperationKey(use.volume)
+        self.pod_uid = use.pod_uid
 
     def intent(self) -> Sequence[Fields]:
         """Write "maybe attached" down before the call (BR-47), with all that a detach needs."""
@@ -91,6 +92,7 @@ class DetachOperation:
     """One run of "detach this volume from this node"; the node itself knows that it is unmounted."""
 
     name = "volume_detach"
+    pod_uid = ""
 
     def __init__(self, services: Services, volume: AttachedVolume) -> None:
         self._services = services

@@ -126,10 +126,6 @@ class DesiredState:
         """Whether any pod wants the volume."""
         return volume_name in self._volumes
 
-    def has_pod(self, pod_uid: str) -> bool:
-        """Whether the pod wants any volume."""
-        return pod_uid in self._by_pod
-
     def reported_in_use(self, volume_name: str) -> bool:
         """Whether node status lists the volume."""
         with self._lock:
@@ -155,10 +151,6 @@ class DesiredState:
     def names_of_pod(self, pod_uid: str) -> dict[str, str]:
         """Outer name to unique volume name (DSW-11)."""
         return {name: use.volume for use in self.uses_of_pod(pod_uid) for name in use.outer_names}
-
-    def has_spec_name(self, pod_uid: str, inner_name: str) -> bool:
-        """Whether the pod wants a volume whose spec has this name (DSW-09)."""
-        return any(use.inner_name == inner_name for use in self.uses_of_pod(pod_uid))
 
     def keys(self) -> list[tuple[str, str]]:
         """Every (volume, pod), for a full resync."""

@@ -26,6 +26,7 @@ class UnmountDeviceOperation:
     """One run of "unmount this device"; excludes everything else on the volume."""
 
     name = "unmount_device"
+    pod_uid = ""
 
     def __init__(self, services: Services, volume: AttachedVolume) -> None:
         self._services = services

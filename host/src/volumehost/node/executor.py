@@ -29,8 +29,8 @@ class OperationMetrics(Protocol):
 class Executor:
     """Runs operations.
 
-    ``on_finished`` is called on the worker with the key and the seconds until a retry may start; the reconciler sets
-    it.
+    ``on_finished`` is called on the worker with volume, pod and the seconds until a retry may start. The reconciler
+    sets it.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class Executor:
         timers: Timers,
         metrics: OperationMetrics | None = None,
     ) -> None:
-        self.on_finished: Callable[[OperationKey, float], None] = _nobody_waits
+        self.on_finished: Callable[[str, str, float], None] = _nobody_waits
         self._services = services
         self._pending = pending
         self._pool = pool
@@ -57,7 +57,7 @@ class Executor:
         :raises AlreadyRunningError: something runs on the same volume (NPO-11).
         :raises BackoffError: it failed a moment ago (BACKOFF-02).
         """
-        entry = self._pending.start(operation.key, operation.name)
+        entry = self._pending.start(operation.key, operation.name, operation.pod_uid)
         ticket, refused = 0, None
         try:
             ticket = self._services.journal.write(*operation.intent())
@@ -87,6 +87,7 @@ class Executor:
                 if self._services.journal.entry(entry.key.volume, entry.key.pod) is not None:
                     self._services.note(record)
         self._pool.relieve()
+        self._pending.collect()
         self._watching = bool(running)
         if running:
             self._timers.call_later(WATCH_SECONDS, self._watch)
@@ -103,7 +104,7 @@ class Executor:
         retry_in = self._pending.finish(entry, failure)
         if self._metrics is not None:
             self._metrics.observe(operation.name, self._services.clock() - started, failure)
-        self.on_finished(operation.key, retry_in)
+        self.on_finished(operation.key.volume, operation.pod_uid, retry_in)
 
     def _tell(self, operation: Operation, entry: PendingOperation, failure: BaseException) -> None:
         # The first failure is a warning; what happens again and again is told by status and counted events.
@@ -117,5 +118,5 @@ class Executor:
             logger.exception("the failure of %s on %s could not be recorded", operation.name, operation.key)
 
 
-def _nobody_waits(key: OperationKey, retry_in: float) -> None:
-    del key, retry_in
+def _nobody_waits(volume: str, pod_uid: str, retry_in: float) -> None:
+    del volume, pod_uid, retry_in

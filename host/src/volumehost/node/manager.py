@@ -41,6 +41,9 @@ POD_TIMEOUT = 123.0
 #: How long until an API that did not list its pods is asked again, in seconds.
 LEARN_SECONDS = 1.0
 
+#: How often everything is looked at, to heal what no event told of, in seconds.
+RESYNC_SECONDS = 600.0
+
 #: How long leaving a manager waits for operations that run, in seconds.
 EXIT_GRACE = 10.0
 
@@ -144,6 +147,7 @@ class VolumeManager:
             else:
                 parts.populator.set_known(())
             parts.reconciler.run()
+            parts.timers.call_later(RESYNC_SECONDS, self._resync)
         except BaseException:
             self._at_work = None
             parts.close(self._exit_grace)
@@ -357,6 +361,11 @@ class VolumeManager:
         except ApiError as error:
             logger.warning("pods are not known yet, nothing is unmounted: %s", error)
             parts.later(LEARN_SECONDS, self._learn_again)
+
+    def _resync(self) -> None:
+        if self._at_work is not None:
+            self._at_work.parts.reconciler.resync()
+            self._at_work.parts.timers.call_later(RESYNC_SECONDS, self._resync)
 
     def _learn_again(self) -> None:
         if self._at_work is None:

@@ -58,6 +58,7 @@ class MountOperation:
         self._is_remount = is_remount
         shared = use.attachable or use.device_mountable
         self.key = OperationKey(use.volume, "" if shared else use.pod_uid)
+        self.pod_uid = use.pod_uid
         self._reconstructed = False
 
     def intent(self) -> Sequence[Fields]:
@@ -86,6 +87,9 @@ class MountOperation:
         use, services = self._use, self._services
         steps.enter("plugin")
         use.plugin.hold(plugin_user(use.volume, use.pod_uid))
+        if services.desired.get(use.volume, use.pod_uid) is None:
+            self._abandon()
+            return
         former = services.actual.get_mount(use.volume, use.pod_uid)
         self._reconstructed = former is not None and former.reconstructed
         steps.enter("check")
@@ -103,6 +107,13 @@ class MountOperation:
             raise self._failure("MountVolume.SetUp failed", error) from error
         steps.enter("mark-mounted")
         self._mark_mounted(mounter)
+
+    def _abandon(self) -> None:
+        """The pod ended between the decision to mount and now: nothing has been done, nothing is to be told."""
+        use, services = self._use, self._services
+        if services.actual.get_mount(use.volume, use.pod_uid) is None:
+            services.note({"v": use.volume, "p": use.pod_uid, "gone": True})
+            use.plugin.release(plugin_user(use.volume, use.pod_uid))
 
     # --- steps ------------------------------------------------------------------------------------------------
 

@@ -35,12 +35,7 @@ class PodMounting:
         """
         parts, uid = self._parts, pod.metadata.uid
         if parts.populator.has_ended(uid):
-            raise FailedPreconditionError(
-                "it is being unmounted",
-                action=f"mounting pod {pod.metadata.namespace}/{pod.metadata.name}",
-                subject=pod.metadata.name,
-                hint="wait until it is gone, then mount it again",
-            )
+            raise self._unmounting(pod)
         record = parts.populator.add(pod)
         self._look_after(record, RESOLVE_SECONDS)
         for use in parts.services.desired.uses_of_pod(uid):
@@ -58,6 +53,8 @@ class PodMounting:
         status = self._parts.status.of_pod(pod)
         if ready:
             return status
+        if self._parts.populator.record(uid) is None:
+            raise self._unmounting(pod)
         missing = [volume for volume in status.volumes if not volume.ready and volume.state != "unused"]
         details = [volume.explain() for volume in missing]
         name = f"{pod.metadata.namespace}/{pod.metadata.name}"
@@ -97,11 +94,21 @@ class PodMounting:
     def _is_hopeless(self, uid: str, attempts: int | None) -> bool:
         """Whether all that is not mounted either cannot be tried or has failed often enough."""
         record = self._parts.populator.record(uid)
-        if record is None or (attempts is None and not record.errors):
+        if record is None:
+            return True  # it was unmounted meanwhile
+        if attempts is None and not record.errors:
             return False
         status = self._parts.status.of_pod(record.pod)
         waiting = [volume for volume in status.volumes if not volume.ready and volume.state != "unused"]
         return bool(waiting) and all(_has_failed(volume, record, attempts or 1) for volume in waiting)
+
+    def _unmounting(self, pod: Pod) -> FailedPreconditionError:
+        return FailedPreconditionError(
+            "it is being unmounted",
+            action=f"mounting pod {pod.metadata.namespace}/{pod.metadata.name}",
+            subject=pod.metadata.name,
+            hint="wait until it is gone, then mount it again",
+        )
 
     def _look_after(self, record: PodRecord, delay: float) -> None:
         """Volumes that cannot be resolved yet are tried again, ever more rarely."""

@@ -90,6 +90,8 @@ class Operation(Protocol):
     #: Its name in metrics, status and backoff: ``volume_mount`` and so on (METRIC-02).
     name: str
     key: OperationKey
+    #: The pod that it works for, "" for none.
+    pod_uid: str
 
     def intent(self) -> Sequence[Fields]:
         """What to write to the journal before the first step."""

@@ -36,11 +36,15 @@ class OperationKey(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class PendingOperation:
-    """One operation that runs, or ran and failed; ``step`` is where it is (the operation writes it)."""
+    """One operation that runs, or ran and failed; ``step`` is where it is (the operation writes it).
+
+    ``pod_uid``: the pod that it works for, also where the key excludes those of other pods; "" for none.
+    """
 
     key: OperationKey
     name: str
     started_at: float
+    pod_uid: str = ""
     running: bool = True
     step: str = ""
     backoff: Backoff = field(default_factory=Backoff)
@@ -54,20 +58,21 @@ class PendingOperations:
         self._lock = threading.Lock()
         self._entries: dict[str, list[PendingOperation]] = {}
 
-    def start(self, key: OperationKey, name: str) -> PendingOperation:
+    def start(self, key: OperationKey, name: str, pod_uid: str = "") -> PendingOperation:
         """Enter the operation as running (NPO-10 to -14).
 
+        :param pod_uid: the pod that it works for.
         :raises AlreadyRunningError: an operation that matches the key runs.
         :raises BackoffError: the same operation failed a moment ago.
         """
         now = self._clock()
         if not key.volume:
-            return PendingOperation(key, name, now)
+            return PendingOperation(key, name, now, pod_uid)
         with self._lock:
             entries = self._entries.setdefault(key.volume, [])
             entry = _lookup(entries, key)
             if entry is None:
-                entry = PendingOperation(key, name, now)
+                entry = PendingOperation(key, name, now, pod_uid)
                 entries.append(entry)
                 return entry
             if entry.running:
@@ -80,7 +85,7 @@ class PendingOperations:
                 entry.backoff.reset()
             elif entry.backoff.blocks(now):
                 raise _refusal(entry, key, now)
-            entry.key, entry.name, entry.started_at = key, name, now
+            entry.key, entry.name, entry.started_at, entry.pod_uid = key, name, now, pod_uid
             entry.running, entry.step = True, ""
             return entry
 
@@ -112,6 +117,13 @@ class PendingOperations:
         """Whether any operation that matches runs (NPO-18)."""
         with self._lock:
             return any(entry.running and entry.key.matches(key) for entry in self._entries.get(key.volume, ()))
+
+    def works_for(self, pod_uid: str) -> bool:
+        """Whether any operation for the pod runs, whatever its key."""
+        with self._lock:
+            return any(
+                entry.running and entry.pod_uid == pod_uid for entries in self._entries.values() for entry in entries
+            )
 
     def is_safe_to_retry(self, key: OperationKey, name: str) -> bool:
         """Whether :meth:`start` would let the operation run now (NPO-18)."""

@@ -41,12 +41,6 @@ def used_volumes(pod: Pod) -> UsedVolumes:
     return UsedVolumes(frozenset(mounts), frozenset(devices))
 
 
-def unused_volumes(pod: Pod) -> list[str]:
-    """Names of volumes that the pod lists and no container uses: they are not mounted, and status says so."""
-    used = used_volumes(pod)
-    return [volume.name for volume in pod.spec.volumes if volume.name not in used]
-
-
 def fs_user_of(pod: Pod) -> int | None:
     """The user that all containers share, None when it is unset somewhere or differs (UTIL-18)."""
     context = pod.spec.security_context

@@ -71,8 +71,12 @@ class Populator:
             wanted.add(use.volume)
         record.processed = not record.errors
         with self._lock:
-            self._pods[uid] = record
-        if record.processed:
+            ended = uid in self._ended
+            if not ended:
+                self._pods[uid] = record
+        if ended:  # meanwhile
+            self._services.desired.remove_pod(uid)
+        elif record.processed:
             for name in self._services.desired.volumes_of_pod(uid):
                 if name not in wanted:
                     self._services.desired.remove(name, uid)

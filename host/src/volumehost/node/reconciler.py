@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from volumehost.node.desired import VolumeUse
     from volumehost.node.executor import Executor
     from volumehost.node.operations import Operation, Services
-    from volumehost.node.pending import OperationKey
     from volumehost.node.timers import Timers
 
 logger = logging.getLogger(__name__)
@@ -106,17 +105,17 @@ class Reconciler:
         for mount in self._services.actual.mounts_of_pod(pod_uid):
             self._dirty.mark(mount.volume, pod_uid)
 
-    def finished(self, key: OperationKey, retry_in: float) -> None:
+    def finished(self, volume: str, pod_uid: str, retry_in: float) -> None:
         """An operation has ended: what waited for it may start, and what failed is retried after its backoff."""
-        keys = self._keys_of(key.volume)
+        keys = self._keys_of(volume)
         if retry_in:
             delay = retry_in * (1 + random.uniform(0.001, JITTER))  # noqa: S311 - spreads retries, guards nothing
             self._timers.call_later(delay, lambda: self._retry(keys))
-        for volume, pod_uid in keys:
-            self._dirty.mark(volume, pod_uid)
+        for key in keys:
+            self._dirty.mark(*key)
         self.run()
-        for pod_uid in {pod_uid for _, pod_uid in keys if pod_uid} | ({key.pod} if key.pod else set()):
-            self._notify(pod_uid)
+        for uid in {pod_uid, *(uid for _, uid in keys)} - {""}:
+            self._notify(uid)
 
     def stop(self) -> None:
         """Start nothing any more."""

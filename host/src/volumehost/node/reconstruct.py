@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from volumehost.errors import PluginLookupError
 from volumehost.hookspecs import AttachableVolumePlugin, DeviceMountableVolumePlugin
+from volumehost.mount.deadline import DeadlineRunner
 from volumehost.node.actual import AttachedVolume, MountedVolume
 from volumehost.node.identity import unique_volume_name, unique_volume_name_of_pod
 from volumehost.node.journal_format import FAILED, LOST, UNMOUNTED
@@ -30,14 +31,16 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+#: Seconds that a plugin has for rebuilding one volume from its directory, which may lie on a mount that hangs.
+REBUILD_SECONDS = 5.0
+
 
 @dataclass(slots=True)
 class Reconstruction:
-    """What was found. ``missing_plugins``: plugin name to the volumes that wait for it."""
+    """How many volumes of pods were found and where; ``ended_pods`` were being unmounted."""
 
     from_journal: int = 0
     from_directories: int = 0
-    missing_plugins: dict[str, list[str]] = field(default_factory=dict)
     ended_pods: set[str] = field(default_factory=set)
 
 
@@ -62,12 +65,16 @@ def reconstruct(services: Services, entries: Mapping[Key, Mapping[str, Any]]) ->
             _restore_volume(services, volume, record)
     for (volume, pod_uid), record in entries.items():
         if volume and pod_uid and record.get("state") not in (None, FAILED):
-            _restore_mount(services, volume, pod_uid, record, result)
+            _restore_mount(services, volume, pod_uid, record)
             result.from_journal += 1
+    runner = DeadlineRunner()
     for directory in volume_directories(services.host.layout):
         if services.actual.find_by_inner_name(directory.pod_uid, directory.name) is None:
-            _restore_directory(services, directory, result)
+            _restore_directory(services, directory, runner)
             result.from_directories += 1
+    if result.from_journal or result.from_directories:
+        logger.info("found volumes: %d in the journal, %d by their directories", result.from_journal,
+                    result.from_directories)  # fmt: skip
     return result
 
 
@@ -97,9 +104,7 @@ def _restore_volume(services: Services, name: str, record: Mapping[str, Any]) ->
     _hold(services, _text(record, "plugin"), plugin_user(name, ""))
 
 
-def _restore_mount(
-    services: Services, volume: str, pod_uid: str, record: Mapping[str, Any], result: Reconstruction
-) -> None:
+def _restore_mount(services: Services, volume: str, pod_uid: str, record: Mapping[str, Any]) -> None:
     plugin_name = _text(record, "plugin")
     mode = _text(record, "mode") or FILESYSTEM_MODE
     services.actual.add_reconstructed(
@@ -121,8 +126,7 @@ def _restore_mount(
             reconstructed=record.get("state") != LOST,
         )
     )
-    if not _hold(services, plugin_name, plugin_user(volume, pod_uid)):
-        result.missing_plugins.setdefault(plugin_name, []).append(volume)
+    _hold(services, plugin_name, plugin_user(volume, pod_uid))
 
 
 def _text(record: Mapping[str, Any], name: str) -> str:
@@ -130,13 +134,19 @@ def _text(record: Mapping[str, Any], name: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _hold(services: Services, plugin_name: str, user: str) -> bool:
+def _hold(services: Services, plugin_name: str, user: str) -> None:
+    plugin = _find(services, plugin_name, user)
+    if plugin is not None:
+        plugin.hold(user)
+
+
+def _find(services: Services, plugin_name: str, what: str) -> LoadedPlugin | None:
+    """The plugin; None when it is not there, for which the volume then waits."""
     try:
-        services.plugins.find_plugin_by_name(plugin_name).hold(user)
+        return services.plugins.find_plugin_by_name(plugin_name)
     except PluginLookupError as error:
-        logger.warning("%s waits for its volume plugin %s: %s", user, plugin_name, error)
-        return False
-    return True
+        logger.warning("%s waits for its volume plugin %s: %s", what, plugin_name, error)
+        return None
 
 
 # --- the directories --------------------------------------------------------------------------------------------
@@ -163,43 +173,41 @@ def _names(directory: str) -> list[str]:
         return []
 
 
-def _restore_directory(services: Services, directory: VolumeDirectory, result: Reconstruction) -> None:
-    """RECON-10 to -25, with a name of its own for what the plugin cannot rebuild (RECON-40, improved)."""
-    volume = unique_volume_name_of_pod(directory.plugin_name, directory.pod_uid, directory.name)
+class _Rebuilt(NamedTuple):
+    """What a plugin makes of a directory; the pod's own name for it where there is no more to know."""
+
+    volume: str
     spec: Spec | None = None
-    attachability = Attachability.FALSE
-    device_state, device_mount_path = DeviceState.NOT_MOUNTED, ""
-    try:
-        plugin = services.plugins.find_plugin_by_name(directory.plugin_name)
-        plugin.hold(plugin_user(volume, directory.pod_uid))
-    except PluginLookupError:
-        result.missing_plugins.setdefault(directory.plugin_name, []).append(volume)
-        plugin = None
+    device_mount_path: str | None = None
+
+
+def _restore_directory(services: Services, directory: VolumeDirectory, runner: DeadlineRunner) -> None:
+    """RECON-10 to -25, with a name of its own for what the plugin cannot rebuild (RECON-40, improved)."""
+    found = _Rebuilt(unique_volume_name_of_pod(directory.plugin_name, directory.pod_uid, directory.name))
+    plugin = _find(services, directory.plugin_name, directory.path)
     if plugin is not None and directory.mode == FILESYSTEM_MODE:
         try:
-            spec = plugin.construct_volume_spec(directory.name, _mount_path(directory)).spec
-            if _is_device_mountable(plugin, spec):
-                volume = unique_volume_name(plugin.name, plugin.get_volume_name(spec))
-                attachability = Attachability.UNCERTAIN
-                device_mount_path = plugin.new_device_mounter().get_device_mount_path(spec)
-                device_state = DeviceState.UNCERTAIN
+            found = runner.run(_rebuild, plugin, directory, found, timeout=REBUILD_SECONDS, what=directory.path)
         except Exception as error:  # noqa: BLE001 - one volume that cannot be rebuilt must not hold up the others
             logger.warning("volume directory %s cannot be rebuilt, only torn down: %s", directory.path, error)
+    if plugin is not None:
+        plugin.hold(plugin_user(found.volume, directory.pod_uid))
+    has_device = found.device_mount_path is not None
     services.actual.add_reconstructed(
         AttachedVolume(
-            volume,
-            directory.plugin_name,
-            spec,
-            attachability,
-            device_state,
-            device_mount_path=device_mount_path,
-            device_reconstructed=device_state is DeviceState.UNCERTAIN,
+            name=found.volume,
+            plugin_name=directory.plugin_name,
+            spec=found.spec,
+            attachability=Attachability.UNCERTAIN if has_device else Attachability.FALSE,
+            device_state=DeviceState.UNCERTAIN if has_device else DeviceState.NOT_MOUNTED,
+            device_mount_path=found.device_mount_path or "",
+            device_reconstructed=has_device,
             mode=directory.mode,
         )
     )
     services.actual.add_reconstructed_mount(
         MountedVolume(
-            volume=volume,
+            volume=found.volume,
             pod_uid=directory.pod_uid,
             pod_name="",
             pod_namespace="",
@@ -207,12 +215,20 @@ def _restore_directory(services: Services, directory: VolumeDirectory, result: R
             inner_name=directory.name,
             state=MountState.UNCERTAIN,
             mode=directory.mode,
-            spec=spec,
+            spec=found.spec,
             path=directory.path,
             reconstructed=True,
             from_directory=True,
         )
     )
+
+
+def _rebuild(plugin: LoadedPlugin, directory: VolumeDirectory, plain: _Rebuilt) -> _Rebuilt:
+    spec = plugin.construct_volume_spec(directory.name, _mount_path(directory)).spec
+    if not _is_device_mountable(plugin, spec):
+        return plain._replace(spec=spec)
+    volume = unique_volume_name(plugin.name, plugin.get_volume_name(spec))
+    return _Rebuilt(volume, spec, plugin.new_device_mounter().get_device_mount_path(spec))
 
 
 def _mount_path(directory: VolumeDirectory) -> str:

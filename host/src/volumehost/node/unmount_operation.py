@@ -28,6 +28,7 @@ class UnmountOperation:
         self._services = services
         self._mount = mount
         self.key = OperationKey(mount.volume, mount.pod_uid)
+        self.pod_uid = mount.pod_uid
 
     def intent(self) -> Sequence[Fields]:
         """The rest is known from the mount's own record."""

@@ -39,6 +39,7 @@ class PodUnmounting:
         self._note({"p": uid, "ended": True, "ns": namespace, "pod": name})
         self._parts.populator.end(uid)
         self._parts.reconciler.look_at_pod(uid)
+        self._parts.waits.notify(uid)
 
     def wait(self, uid: str, label: str, seconds: float) -> None:
         """Wait until nothing of the pod is mounted any more.
@@ -58,8 +59,8 @@ class PodUnmounting:
         )
 
     def is_gone(self, uid: str) -> bool:
-        """Whether nothing of the pod is mounted or may be."""
-        return not self._actual.has_mounts(uid)
+        """Whether nothing of the pod is mounted or may be, or is just being mounted."""
+        return not self._actual.has_mounts(uid) and not self._parts.pending.works_for(uid)
 
     def finish(self, uid: str, namespace: str, name: str, *, known: Pod | None = None) -> None:
         """Nothing of the pod is mounted: remove its directory, then its object, then the records of it.

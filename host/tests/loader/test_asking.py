@@ -32,9 +32,19 @@ def raising(error):
     return behave
 
 
+class Unshowable(Exception):  # noqa: N818 - it is a value as well
+    def __str__(self):
+        raise RuntimeError("no text")
+
+    __repr__ = __str__
+
+
 BEHAVIOURS = {
     "raises": (raising(ValueError("odd spec")), "ValueError: odd spec"),
     "exits": (raising(SystemExit(3)), "SystemExit: 3"),
+    "raises what is no Exception": (raising(GeneratorExit()), "GeneratorExit"),
+    "raises what cannot be shown": (raising(Unshowable()), "Unshowable: <Unshowable that cannot be shown>"),
+    "answers what cannot be shown": (lambda spec: Unshowable(), "<Unshowable that cannot be shown>, not a bool"),
     "answers None": (lambda spec: None, "not a bool"),
     "answers 1": (lambda spec: 1, "1, not a bool"),
     "answers text": (lambda spec: "yes", "'yes', not a bool"),

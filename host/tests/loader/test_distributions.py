@@ -156,6 +156,21 @@ def test_br05_a_failed_try_leaves_no_half_of_its_modules_behind(world, plugin_so
     assert world.states() == {"acme": "active"}
 
 
+def test_br05_an_init_that_fails_is_retried_with_backoff(world, tmp_path):
+    device = tmp_path / "device"
+    needs_device = world.source("example.com/acme") + (
+        f"    @hookimpl\n    def init(self, host):\n        open({str(device)!r}).close()\n"
+    )
+    world.install("acme", plugins={"main": needs_device})
+    world.start()
+    assert isinstance(world.error(), PluginInitError)
+    world.clock.advance(0.4)
+    device.write_text("")
+    assert world.states() == {"acme": "failed"}, "not due yet"
+    world.clock.advance(10)
+    assert world.states() == {"acme": "active"}
+
+
 def test_br08_nothing_is_loaded_twice(world, make_site, clock, manager, plugin_source):
     second = make_site("second")
     second.add("acme", "0.9", {"vh_old": "acme.gone:Plugin"})

@@ -211,3 +211,20 @@ def test_a_null_byte_in_the_path_is_passed_over(clock, site):
     environment = Environment(GROUP, ["a\0b", site.path], clock)
     assert set(plugins(environment)) == {"acme"}
     settle(environment, clock)
+
+
+def test_looking_again_at_what_is_too_young_to_be_trusted_is_no_change(environment, site, clock):
+    site.add("acme", "1.0", {"x": "acme:X"})
+    environment.scan()
+    generation = environment.generation
+    for _ in range(3):
+        assert environment.changed()
+        environment.scan()
+    assert environment.generation == generation
+    (site.directory / "module_of_no_distribution.py").write_text("")
+    environment.scan()
+    assert environment.generation == generation + 1
+    (site.directory / "acme-1.0.dist-info" / "entry_points.txt").unlink()
+    (site.directory / "acme-1.0.dist-info" / "entry_points.txt").write_text(f"[{GROUP}]\ny = acme:Y\n")
+    environment.scan()
+    assert environment.generation == generation + 2

@@ -226,3 +226,27 @@ def test_one_broken_distribution_does_not_stop_the_others(probing, site):
     (empty / "direct_url.json").write_text('{"editable": [')
     site.add("good", "1.0", X)
     assert "+good 1.0" in told(probing)
+
+
+def test_a_probe_that_did_not_come_to_its_end_reports_at_the_next(site):
+    class Failing:
+        """A clock that can be made to fail."""
+
+        fail = False
+
+        def __call__(self):
+            if self.fail:
+                raise OSError("interrupted")
+            return 0.0
+
+    failing = Failing()
+    probing = EntryPointProber(path=[site.path], clock=failing)
+    probing.init()
+    site.add("acme", "1.0", X, record=False)
+    failing.fail = True
+    with pytest.raises(OSError, match="interrupted"):
+        probing.probe()
+    failing.fail = False
+    old = time.time() - 3600
+    os.utime(site.directory / "acme-1.0.dist-info", (old, old))
+    assert told(probing) == ["+acme 1.0"]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from volumehost.errors import PluginCallError
 from volumehost.loader.backoff import Backoff
-from volumehost.loader.guard import Guard, Outcome, describe, still_running
+from volumehost.loader.guard import Guard, Outcome, describe, shown, still_running
 
 if TYPE_CHECKING:
     from volumehost.loader.loaded import LoadedPlugin
@@ -55,7 +55,7 @@ class Asker:
             if outcome.error is not None:
                 self._set_aside(plugin, outcome.error, source)
             elif not isinstance(outcome.value, bool):
-                self._set_aside(plugin, TypeError(f"it returned {outcome.value!r}, not a bool"), source)
+                self._set_aside(plugin, TypeError(f"it returned {shown(outcome.value)}, not a bool"), source)
             else:
                 self._answered(plugin, source)
                 if outcome.value:
@@ -112,5 +112,7 @@ class Asker:
 def _ask(plugin: LoadedPlugin, spec: Spec) -> Outcome:
     try:
         return Outcome(value=plugin.can_support(spec))
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - one plugin must not break the look-up (BR-03)
+    except KeyboardInterrupt:
+        raise  # the user's
+    except BaseException as error:  # noqa: BLE001 - one plugin must not break the look-up, SystemExit included (BR-03)
         return Outcome(error=error)

@@ -67,6 +67,8 @@ class Environment:
         self._stamps: list[tuple[str, _Stamp]] = []
         self._watched: list[tuple[str, _Stamp]] = []
         self._unsettled = True
+        #: Counts the scans that found something changed: a directory, the path, an entry.
+        self.generation = 0
 
     def watch(self, directories: Sequence[str]) -> None:
         """Watch directories besides the path, for what may appear in them."""
@@ -102,6 +104,8 @@ class Environment:
             if location in path:
                 for distribution in _newest_first(directory.entries):
                     found.setdefault(distribution.name, distribution)
+        if seen_path != self._seen_path or not _same(self._directories, known):
+            self.generation += 1
         self._seen_path = seen_path
         self._stamps = [(location or os.curdir, each.stamp) for location, each in self._directories.items()]
         self._watched = [item for each in self._directories.values() for item in each.watched.items()]
@@ -159,6 +163,22 @@ class Environment:
             stamp = _stamp(metadata_path)
             if stamp and time.time() - stamp[0] / 1e9 < _YOUNG_METADATA:
                 directory.watched[metadata_path] = stamp
+
+
+def _same(directories: dict[str, _Directory], known: dict[str, _Directory]) -> bool:
+    """Whether two scans of the same path found the same."""
+    if directories.keys() != known.keys():
+        return False
+    for location, directory in directories.items():
+        before = known[location]
+        if directory is before:
+            continue
+        if directory.stamp != before.stamp or directory.watched != before.watched:
+            return False
+        found = {entry: distribution.entry_points for entry, (_, distribution) in directory.entries.items()}
+        if found != {entry: distribution.entry_points for entry, (_, distribution) in before.entries.items()}:
+            return False
+    return True
 
 
 def _is_text(location: object) -> bool:

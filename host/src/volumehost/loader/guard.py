@@ -7,6 +7,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+_LONGEST_TEXT = 1000
+
 
 class DeadlinePassedError(Exception):
     """A guarded call did not come back in time. Its thread goes on: Python offers no way to end it."""
@@ -71,4 +73,14 @@ def describe(error: BaseException) -> str:
         return f"it tried to end the process (SystemExit: {error.code})"
     if isinstance(error, ModuleNotFoundError) and error.name:
         return f"missing module {error.name!r}"
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    text = shown(error, str)
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def shown(value: object, text_of: Callable[[Any], str] = repr) -> str:
+    """A third party's value as text of a reasonable length, also when it cannot be made text of."""
+    try:
+        text = text_of(value)
+    except Exception:  # noqa: BLE001 - code of the third party as well
+        return f"<{type(value).__name__} that cannot be shown>"
+    return text if len(text) <= _LONGEST_TEXT else f"{text[:_LONGEST_TEXT]}..."

@@ -147,6 +147,7 @@ class Lifecycle:
             return
         self._roster.offer(unit.loaded, offered=True)
         if not unit.outdated:
+            unit.update_error = None
             self._load(unit, now)
         elif not unit.in_use and unit.update_backoff.due(now):
             self._update(unit, unit.wanted, now)

@@ -202,7 +202,9 @@ class VolumePluginManager(DerivedLookups):
                     else:
                         if match is not None:
                             return match
-                except (Exception, SystemExit):  # noqa: BLE001, S110 - below it is asked again and set aside
+                except KeyboardInterrupt:
+                    raise
+                except BaseException:  # noqa: BLE001, S110 - below it is asked again and set aside
                     pass
         return self._find_carefully(spec, guarded=guarded)
 

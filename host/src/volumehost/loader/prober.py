@@ -70,6 +70,8 @@ class EntryPointProber:
         self._reported: dict[str, InstalledDistribution] = {}
         #: Distributions that are being installed or replaced: why, and since when.
         self._waiting: dict[str, tuple[str, float]] = {}
+        #: A probe began and did not come to its end: what it saw was not reported.
+        self._interrupted = False
 
     def init(self) -> None:
         """Start to watch the user's site directory too, which may be created later."""
@@ -79,16 +81,17 @@ class EntryPointProber:
 
     def probe(self) -> ProbeResult:
         """What changed since the last call; each event once."""
-        if not self._waiting and not self._environment.changed():
+        if not self._waiting and not self._interrupted and not self._environment.changed():
             return NOTHING
+        self._interrupted = True
+        generation = self._environment.generation
         found = self._scan()
+        if any(self._is_removed(name, found) for name in self._reported):
+            # A listing can miss an entry that is renamed meanwhile; two in a row do not.
+            found = self._scan(force=True)
         errors: list[Exception] = []
         changed = self._changed(found, errors)
         removed = [name for name in sorted(self._reported) if self._is_removed(name, found)]
-        if removed:
-            # A listing can miss an entry that is renamed meanwhile; two in a row do not.
-            found = self._scan(force=True)
-            removed = [name for name in removed if self._is_removed(name, found)]
         events = [
             ProbeEvent(ProbeOperation.ADD_OR_UPDATE, name, distribution=installed)
             for name, installed in sorted(changed.items())
@@ -98,7 +101,8 @@ class EntryPointProber:
         for name in removed:
             del self._reported[name]
             self._waiting.pop(name, None)
-        return ProbeResult(tuple(events), tuple(errors), changed=True)
+        self._interrupted = False
+        return ProbeResult(tuple(events), tuple(errors), changed=self._environment.generation != generation)
 
     @property
     def waiting(self) -> dict[str, str]:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _SUFFIXES = (".dist-info", ".egg-info")
 _ENTRY_POINTS = "entry_points.txt"
+_READ = os.O_RDONLY | getattr(os, "O_BINARY", 0)
 #: Names with these first characters are not distributions: pip moves what it removes to names with a tilde.
 _NOT_A_NAME = frozenset("~.-=%")
 
@@ -123,7 +124,7 @@ def read_entry(location: str, entry: str, group: str, marker: bytes) -> Distribu
 def read_file(path: str) -> bytes:
     """A file's content, empty when there is none or it cannot be read."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = os.open(path, _READ)
     except OSError:
         return b""
     try:

@@ -73,12 +73,12 @@ def _rivals(units: list[Unit]) -> dict[str, list[str]]:
 
 
 def _loaded(unit: Unit, plugin: LoadedPlugin, asker: Asker, rivals: dict[str, list[str]]) -> PluginStatus:
-    state, detail, error = ACTIVE, "", None
+    state, detail, error = ACTIVE, "", unit.update_error
     aside = asker.why_aside(plugin)
     if plugin.name in rivals:
         detail = f"in conflict with {', '.join(rivals[plugin.name])}"
     if unit.outdated and unit.wanted is not None:
-        state, error = NEWER_INSTALLED, unit.update_error
+        state = NEWER_INSTALLED
         detail = unit.update_error.reason if unit.update_error else "takes over when the last volume is gone"
     if aside is not None:
         state, detail, error = SET_ASIDE, aside.reason, aside

@@ -82,18 +82,18 @@ def test_a_bind_that_cannot_be_shared_is_undone_hostutil09(tmp_path: Path) -> No
     assert [entry.path for entry in mounter.list_mounts()] == ["/"]
 
 
-def with_super_options(path: str, *options: str) -> MountPoint:
+def with_super_options(path: str, *options: str, mount_id: int) -> MountPoint:
     import dataclasses
 
-    return dataclasses.replace(mount_point("/dev/sda", path), super_options=options)
+    return dataclasses.replace(mount_point("/dev/sda", path, mount_id=mount_id), super_options=options)
 
 
 @pytest.fixture
 def labelled(tmp_path: Path) -> FakeMounter:
     return FakeMounter(
         [
-            with_super_options("/", "rw"),
-            with_super_options(str(tmp_path), "rw", "seclabel", 'context="u:r:t:s0:c1,c2"'),
+            with_super_options("/", "rw", mount_id=1),
+            with_super_options(str(tmp_path), "rw", "seclabel", 'context="u:r:t:s0:c1,c2"', mount_id=2),
         ]
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -40,7 +41,40 @@ def test_path_within_base_mount39(path: str, base: str, within: bool) -> None:
     assert refs.path_within_base(path, base) is within
 
 
-def test_the_containing_mount_is_the_last_that_contains_the_path_hostutil07() -> None:
+def test_the_containing_mount_does_not_depend_on_the_order_of_the_table() -> None:
+    after_pivot_root = parse_mountinfo("""\
+22 27 0:21 / /proc rw - proc proc rw
+27 1 8:1 / / rw - ext4 /dev/sda1 rw
+""")
+    assert refs.find_containing_mount("/proc/self", after_pivot_root).mount_id == 22
+    assert refs.find_containing_mount("/srv", after_pivot_root).mount_id == 27
+
+
+def test_a_mount_that_another_hides_contains_nothing() -> None:
+    hidden = parse_mountinfo("""\
+1 0 8:1 / / rw - ext4 /dev/sda1 rw
+2 1 0:20 / /a/b rw - tmpfs below rw
+3 1 0:21 / /a rw - tmpfs above rw
+4 3 0:22 / /a/c rw - tmpfs inside rw
+""")
+    assert refs.find_containing_mount("/a/b/x", hidden).mount_id == 3
+    assert refs.find_containing_mount("/a/c/x", hidden).mount_id == 4
+
+
+@pytest.mark.root
+def test_it_is_the_mount_that_the_kernel_names() -> None:
+    table = LinuxMounter().list_mounts()
+    for path in ("/", "/proc/self/fdinfo", "/dev", "/sys", "/dev/shm"):
+        resolved = str(Path(path).resolve())
+        descriptor = os.open(resolved, os.O_PATH)
+        try:
+            info = Path(f"/proc/self/fdinfo/{descriptor}").read_text()
+        finally:
+            os.close(descriptor)
+        assert f"mnt_id:\t{refs.find_containing_mount(resolved, table).mount_id}\n" in info
+
+
+def test_the_containing_mount_is_the_topmost_that_contains_the_path_hostutil07() -> None:
     assert refs.find_containing_mount("/data/x", TABLE).mount_id == 8
     assert refs.find_containing_mount("/database", TABLE).mount_id == 1
     assert refs.find_containing_mount("/", TABLE).mount_id == 1

@@ -20,14 +20,25 @@ def path_within_base(path: str, base: str) -> bool:
 
 
 def find_containing_mount(path: str, table: Sequence[MountPoint]) -> MountPoint:
-    """The mount through which the resolved path is seen: the last entry that equals or contains it (HOSTUTIL-07).
+    """The mount through which the resolved path is seen (HOSTUTIL-07), found as the kernel finds it: from the top down.
+
+    The order of the table decides nothing: after a ``pivot_root`` the root mount stands behind others, and a mount
+    can hide one that was there before it.
 
     :raises MountError: no entry contains it.
     """
-    for entry in reversed(table):
-        if entry.path == path or _contains(entry.path, path):
-            return entry
-    raise MountError(f'cannot find mount point for "{path}"', action="search the mount table", subject=path)
+    candidates = [entry for entry in table if entry.path == path or _contains(entry.path, path)]
+    known = {entry.mount_id for entry in candidates}
+    found: MountPoint | None = None
+    within = [entry for entry in candidates if entry.parent_id not in known or entry.parent_id == entry.mount_id]
+    while within:
+        # On the way down the shortest mount point comes first; of several at one place the last lies on top.
+        found = min(reversed(within), key=lambda entry: len(entry.path))
+        above = found.mount_id
+        within = [entry for entry in candidates if entry.parent_id == above and entry.mount_id != above]
+    if found is None:
+        raise MountError(f'cannot find mount point for "{path}"', action="search the mount table", subject=path)
+    return found
 
 
 def _contains(base: str, path: str) -> bool:

@@ -65,7 +65,7 @@ def run_pth_code(path: str) -> None:
 
 
 def _lines(path: str) -> list[str]:
-    text = read_file(path).decode("utf-8-sig", "surrogateescape")
+    text = read_file(path).decode("utf-8", "surrogateescape").removeprefix("\ufeff")
     return [line.rstrip() for line in text.splitlines() if line.strip() and not line.startswith("#")]
 
 

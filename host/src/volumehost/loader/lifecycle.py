@@ -59,6 +59,8 @@ class Lifecycle:
         self._settle = settle
         self._import_ahead = import_ahead
         self._caches = ImportCaches()
+        #: Whether the import system sees what is installed. At first it does: it has only just been filled, and if
+        #: something slipped in meanwhile, the import fails and is tried again.
         self._caches_are_fresh = True
         self._given = 0
         self._again = False
@@ -119,12 +121,12 @@ class Lifecycle:
             for unit in changing:
                 unit.retry_now()
         self._again = True
-        self._caches_are_fresh = False
         while self._again:  # a name that became free lets another plugin have it at once
             self._again = False
             for unit in changing:
                 if unit.key in self.units:
                     self._reconcile_alone(unit)
+        self._caches_are_fresh = False
         self.next_due = min((unit.due(self._settle) for unit in self.units.values()), default=math.inf)
 
     def _reconcile_alone(self, unit: Unit) -> None:

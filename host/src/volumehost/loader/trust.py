@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from volumehost.loader.names import RESERVED_PREFIX, is_reserved
 from volumehost.loader.scan import normalize
@@ -23,8 +21,7 @@ ENV_DISABLE = "VOLUMEHOST_PLUGINS_DISABLE"
 OWN_DISTRIBUTIONS = ("volumehost-csi", "volumehost-emptydir", "volumehost-hostpath")
 
 
-@dataclass(frozen=True, slots=True)
-class TrustPolicy:
+class TrustPolicy(NamedTuple):
     """Allow and deny lists for installed plugins. Objects that the embedding program hands over are always trusted.
 
     ``allow`` None means everything. Entries are globs and match a distribution's name, an entry point's name or a
@@ -37,7 +34,7 @@ class TrustPolicy:
 
     allow: tuple[str, ...] | None = None
     deny: tuple[str, ...] = ()
-    reserved_distributions: tuple[str, ...] = field(default=OWN_DISTRIBUTIONS)
+    reserved_distributions: tuple[str, ...] = OWN_DISTRIBUTIONS
     verify_records: bool = False
 
     @classmethod
@@ -84,9 +81,11 @@ def _split(text: str) -> tuple[str, ...]:
 
 
 def _matches(item: str, names: tuple[str, ...]) -> bool:
+    from fnmatch import fnmatchcase
+
     return any(fnmatchcase(name, item) for name in names) or fnmatchcase(names[0], normalize(item))
 
 
 def _matches_before_import(item: str, names: tuple[str, ...]) -> bool:
     """Also what might turn out to be wanted: a plugin's name whose last part is the entry point's name."""
-    return _matches(item, names) or ("/" in item and fnmatchcase(names[1], item.rpartition("/")[2]))
+    return _matches(item, names) or ("/" in item and _matches(item.rpartition("/")[2], names[1:]))

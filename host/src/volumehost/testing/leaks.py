@@ -12,6 +12,7 @@ import os
 import select
 import signal
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,7 +21,8 @@ from typing import Self
 from volumehost.errors import VolumeHostError
 from volumehost.mount.loop import LoopDevice, detach
 from volumehost.mount.mounter import LinuxMounter
-from volumehost.testing.process_state import Mount, Process, ProcessState, ended_children, has_own_mounts
+from volumehost.testing.namespaces import has_own_mounts
+from volumehost.testing.process_state import Mount, Process, ProcessState, ended_children
 
 logger = logging.getLogger(__name__)
 
@@ -56,6 +58,7 @@ class LeakGuard:
 
     def __init__(self, within: str, *, grace: float = GRACE) -> None:
         self._within = os.path.realpath(within)
+        self._mounts_below = "" if has_own_mounts() else self._within  # once: they may come to be its own later
         self._grace = grace
         self._adopts = _adopt_orphans(True)
         self._before = self._look()
@@ -96,12 +99,17 @@ class LeakGuard:
                 detach(loop.device)
 
     def _look(self) -> ProcessState:
-        below = "" if has_own_mounts() else self._within
-        return ProcessState.now(mounts_below=below, loops_below=self._within)
+        return ProcessState.now(mounts_below=self._mounts_below, loops_below=self._within)
 
     def _new_mounts(self, now: ProcessState) -> list[Mount]:
-        """The last one first: it may lie on the others."""
-        return [mount for mount in reversed(now.mounts) if mount not in self._before.mounts]
+        """The last one first: it may lie on the others. Of equal ones as many as there are more of."""
+        more = Counter(now.mounts) - Counter(self._before.mounts)
+        found = []
+        for mount in reversed(now.mounts):
+            if more[mount]:
+                more[mount] -= 1
+                found.append(mount)
+        return found
 
     def _describe(self, now: ProcessState) -> Iterator[Leak]:
         before = self._before

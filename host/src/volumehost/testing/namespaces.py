@@ -19,13 +19,23 @@ def why_not_private() -> str:
     return ""
 
 
+def has_own_mounts() -> bool:
+    """Whether this thread has mounts that the process's parent does not see, so that every new one is its own."""
+    try:
+        return os.readlink("/proc/thread-self/ns/mnt") != os.readlink(f"/proc/{os.getppid()}/ns/mnt")
+    except OSError:
+        return False
+
+
 def enter_private_mount_namespace() -> None:
     """Move this process (and what it starts) into a mount namespace of its own, with nothing propagating out.
+
+    A process that has one of its own already stays in it.
 
     :raises OSError: the kernel refuses, for want of CAP_SYS_ADMIN for example.
     """
     libc = ctypes.CDLL(None, use_errno=True)
-    if libc.unshare(CLONE_NEWNS) != 0:
+    if not has_own_mounts() and libc.unshare(CLONE_NEWNS) != 0:
         raise OSError(ctypes.get_errno(), "unshare of the mount namespace failed")
     if libc.mount(b"none", b"/", None, ctypes.c_ulong(MS_REC | MS_PRIVATE), None) != 0:
         raise OSError(ctypes.get_errno(), "making the mounts of the new namespace private failed")

@@ -20,9 +20,8 @@ _START_TIME_FIELD = 19  # counted from the state
 
 
 class Mount(NamedTuple):
-    """One mount; the number (which the kernel uses again) tells it from another at the same place."""
+    """One mount, without its number: that is another one in another mount namespace."""
 
-    number: int
     path: str
     source: str
     fs_type: str
@@ -64,20 +63,12 @@ class ProcessState:
 
 def _mounts() -> list[Mount]:
     with suppress(VolumeHostError):
-        return [Mount(each.mount_id, each.path, each.source, each.fs_type) for each in read_mount_table()]
+        return [Mount(each.path, each.source, each.fs_type) for each in read_mount_table()]
     return []
 
 
 def _is_below(path: str, directory: str) -> bool:
     return not directory or path == directory or path.startswith(directory.rstrip("/") + "/")
-
-
-def has_own_mounts() -> bool:
-    """Whether this process has mounts that its parent does not see, so that every new one is its own."""
-    try:
-        return os.readlink("/proc/self/ns/mnt") != os.readlink(f"/proc/{os.getppid()}/ns/mnt")
-    except OSError:
-        return False
 
 
 def open_descriptors() -> dict[int, str]:

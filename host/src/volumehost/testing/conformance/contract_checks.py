@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from volumehost.loader.names import is_reserved
 from volumehost.loader.trust import OWN_DISTRIBUTIONS
-from volumehost.testing.conformance.check import check, fail, not_applicable, require
+from volumehost.testing.conformance.check import check, fail, require
 from volumehost.testing.conformance.subject import told_name
 
 if TYPE_CHECKING:
@@ -34,13 +34,9 @@ def its_name_is_constant(trial: Trial) -> None:
 @check("MGR-NAME-05", of_volume=False)
 def its_name_is_not_reserved(trial: Trial) -> None:
     """The namespace kubernetes.io/ is left to the distributions that may use it."""
-    name, distribution = trial.plugin.name, trial.subject.origin.distribution
-    if not is_reserved(name):
-        return
-    if not distribution:
-        not_applicable(f"{name} was not found through an entry point, so its distribution is not known")
+    name, distribution = trial.plugin.name, trial.subject.distribution
     require(
-        distribution in OWN_DISTRIBUTIONS,
+        not is_reserved(name) or distribution in OWN_DISTRIBUTIONS,
         f"{name} comes from {distribution}; hosts accept such names from {', '.join(OWN_DISTRIBUTIONS)} only",
     )
 

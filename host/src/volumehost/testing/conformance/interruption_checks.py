@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from volumehost.testing.conformance.plugin_process import Outcome
     from volumehost.testing.conformance.trial import Trial
 
-#: At how many steps an operation is interrupted at most; the first and the last are among them.
-_POINTS = 24
+#: At how many steps an operation is interrupted at most.
+_POINTS = 16
 
 
 @check("PLUG-03", mode="")
@@ -73,7 +73,7 @@ def _interrupted(trial: Trial, action: str) -> Iterator[Iterator[tuple[PluginPro
 def _interrupt(trial: Trial, process: PluginProcess, action: str) -> Iterator[tuple[PluginProcess, Pod, str]]:
     _ = trial.plugin
     steps = _rehearse(trial, process, trial.another_pod(), action)
-    for number in _spread(len(steps)):
+    for number in _points(steps):
         pod = trial.another_pod()
         before = f"before {steps[number]}" if number < len(steps) else "after its last step"
         where = f"{action} was killed {before} (step {number + 1} of {len(steps) + 1})"
@@ -94,11 +94,16 @@ def _rehearse(trial: Trial, process: PluginProcess, pod: Pod, action: str) -> tu
     return set_up.steps if action == "set_up" else tear_down.steps
 
 
-def _spread(steps: int) -> list[int]:
-    """The numbers of the steps to kill at, spread evenly; the last is the moment when all is done."""
-    if steps < _POINTS:
-        return list(range(steps + 1))
-    return sorted({round(index * steps / (_POINTS - 1)) for index in range(_POINTS)})
+def _points(steps: Sequence[str]) -> list[int]:
+    """The numbers of the steps to kill before; the number of all steps is the moment when all is done.
+
+    First those around what matters most, mounts and files, then some of the rest, which is mostly directories.
+    """
+    last = len(steps)
+    around = [number for number, step in enumerate(steps) if not step.startswith("os.mkdir ")]
+    wanted = dict.fromkeys([last, *(point for number in around for point in (number, number + 1)), 0])
+    spread = [round(index * last / _POINTS) for index in range(_POINTS)]
+    return sorted(list(dict.fromkeys([*wanted, *spread]))[:_POINTS])
 
 
 def _succeeded(outcome: Outcome, what: str, where: str) -> Outcome:

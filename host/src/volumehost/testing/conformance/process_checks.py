@@ -18,7 +18,7 @@ def nothing_is_left_in_the_process(trial: Trial) -> None:
     """
     with LeakGuard(trial.host.root_dir) as guard:
         _live(trial)
-        with LeakGuard(trial.host.root_dir) as second:
+        with LeakGuard(trial.host.root_dir, grace=0.0) as second:
             _live(trial)
             # What the first life opened and keeps, a random device say, is opened once in a process.
             left = [leak for leak in second.leaks() if leak.kind == "descriptor"]

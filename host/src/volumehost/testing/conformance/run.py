@@ -99,7 +99,7 @@ class ConformanceRun:
         file, separator, rest = argument.partition("::")
         below_root = os.path.relpath(os.path.join(self._config.invocation_params.dir, file), self._config.rootpath)
         for subject in self._subjects:
-            if subject.name in (file, below_root) and not os.path.exists(file):
+            if {file, below_root} & {subject.name, subject.target} and not os.path.exists(file):
                 return subject.name + separator + rest
         return ""
 

@@ -10,6 +10,7 @@ from volumehost.loader.loading import instantiate
 from volumehost.loader.manager import VolumePluginManager
 from volumehost.loader.origin import Origin
 from volumehost.loader.prober import EntryPointProber
+from volumehost.loader.scan import normalize
 from volumehost.loader.sources import import_object, split_value
 from volumehost.loader.trust import TrustPolicy
 
@@ -32,6 +33,12 @@ class PluginUnderTest:
     thing: object
     origin: Origin = field(default_factory=Origin)
     error: VolumeHostError | None = None
+
+    @property
+    def distribution(self) -> str:
+        """The distribution that it comes from; guessed from the package where it was named as ``module:Object``."""
+        top = self.target.partition(":")[0].partition(".")[0]
+        return self.origin.distribution or normalize(top)
 
 
 def find_plugin(asked: str) -> PluginUnderTest:

@@ -134,6 +134,7 @@ class ConformanceItem(pytest.Function):
 
 def check_trial(check: Check, trial: Trial) -> None:
     """Run a check where it applies."""
+    __tracebackhide__ = _is_no_skip
     if trial.subject.error is not None and check.name != "it_loads":
         not_applicable("the plugin does not load, see it_loads")
     if check.interface and not trial.plugin.supports(getattr(hookspecs, check.interface)):
@@ -142,3 +143,7 @@ def check_trial(check: Check, trial: Trial) -> None:
         mode = f" with volumeMode {check.mode}" if check.mode and trial.samples.volumes else ""
         not_applicable(f"no volume{mode} of {trial.subject.name} was given: --volume-spec FILE")
     check.function(trial)
+
+
+def _is_no_skip(excinfo: pytest.ExceptionInfo[BaseException]) -> bool:
+    return not excinfo.errisinstance(pytest.skip.Exception)

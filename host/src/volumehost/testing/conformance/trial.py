@@ -62,7 +62,7 @@ class Trial:
         self._up: dict[str, tuple[Spec, Pod]] = {}
         self._written: list[Content] = []
         self._lets_go = False
-        self._mounts_before = frozenset(_mounts())
+        self._mounts_before = frozenset(_key(mount) for mount in read_mount_table())
 
     # --- the plugin and the volume --------------------------------------------------------------------------
 
@@ -193,8 +193,8 @@ class Trial:
         """What is mounted now and was not when the trial began."""
         return [
             f"{mount.path} ({mount.fs_type} from {mount.source})"
-            for mount in _mounts()
-            if mount not in self._mounts_before
+            for mount in read_mount_table()
+            if _key(mount) not in self._mounts_before
         ]
 
     def leftovers(self, pod: Pod, spec: Spec | None = None) -> list[str]:
@@ -247,5 +247,6 @@ class Trial:
             self._written.clear()
 
 
-def _mounts() -> list[MountPoint]:
-    return read_mount_table()
+def _key(mount: MountPoint) -> tuple[int, str]:
+    """What stays the same while something is mounted, whatever becomes of its options."""
+    return mount.mount_id, mount.path

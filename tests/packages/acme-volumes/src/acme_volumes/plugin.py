@@ -64,7 +64,7 @@ class ScratchPlugin(VolumePlugin):
         return ScratchVolume(self._host, pod_uid, volume_name, size=0)
 
     @hookimpl
-    def construct_volume_spec(self, volume_name: str) -> ReconstructedVolume:
+    def construct_volume_spec(self, volume_name: str, mount_path: str) -> ReconstructedVolume:
         """A volume of that name with the default size: the mount does not tell what was asked for."""
         from volumehost.api.objects import FlexVolumeSource, Volume
 

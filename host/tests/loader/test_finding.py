@@ -35,11 +35,30 @@ def test_mgr_find_02_no_match_is_the_sentinel(manager, base, spec_of):
             made.find_plugin_by_spec(spec_of("csi", "my-volume"))
         assert caught.value.reason == "no volume plugin matched"
         assert caught.value.subject == "my-volume"
+        assert caught.value.hint == "volumes of kind csi need a plugin that serves them: install one with pip"
+
+
+@pytest.mark.parametrize(
+    ("volume", "kind"),
+    [
+        ({"hostPath": {"path": "/x"}}, "hostPath"),
+        ({"flexVolume": {"driver": "example.com/disk"}}, "flexVolume with driver example.com/disk"),
+    ],
+)
+def test_the_kind_that_nobody_serves_is_named_as_in_manifests(manager, volume, kind):
+    from volumehost.api.convert import to_object
+    from volumehost.api.objects import Volume
+
+    spec = Spec.from_volume(to_object(Volume, {"name": "v", **volume}))
+    with pytest.raises(NoPluginMatchedError) as caught:
+        manager().find_plugin_by_spec(spec)
+    assert caught.value.hint == f"volumes of kind {kind} need a plugin that serves them: install one with pip"
 
 
 def test_plug_04_an_empty_spec_is_legal(manager, base):
-    with pytest.raises(NoPluginMatchedError):
+    with pytest.raises(NoPluginMatchedError) as caught:
         manager(base()).find_plugin_by_spec(Spec())
+    assert caught.value.hint == ""
 
 
 def test_mgr_find_03_more_than_one_is_an_error_that_names_them_sorted(manager, base, spec_of):

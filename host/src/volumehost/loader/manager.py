@@ -230,7 +230,7 @@ class VolumePluginManager(DerivedLookups):
             self._refresher.for_miss()
             found = self._ask(spec, guarded=guarded)
         if not found:
-            raise NoPluginMatchedError("no volume plugin matched", subject=spec.name(), hint=self._hint())
+            raise NoPluginMatchedError("no volume plugin matched", subject=spec.name(), hint=self._hint(_kind_of(spec)))
         if len(found) > 1:
             names = sorted(plugin.name for plugin in found)
             raise MultiplePluginsMatchedError(
@@ -251,8 +251,8 @@ class VolumePluginManager(DerivedLookups):
             snapshot.proven.pop(source, None)
         return matched
 
-    def _hint(self) -> str:
-        """Why a plugin may be missing."""
+    def _hint(self, kind: str = "") -> str:
+        """Why a plugin may be missing, and for a kind of volume that nobody serves what to do."""
         aside = [plugin for plugin in self._refresher.snapshot.by_name.values() if self._asker.is_aside(plugin)]
         hints = [f"set aside: {', '.join(sorted(plugin.name for plugin in aside))}"] if aside else []
         failed = sum(each.state in (status.FAILED, status.CONFLICT, status.INCOMPATIBLE) for each in self._statuses())
@@ -260,6 +260,8 @@ class VolumePluginManager(DerivedLookups):
             hints.append(f"{failed} plugin(s) did not load: volumehost plugins check")
         if self._refresher.error is not None:
             hints.append(f"the last look for plugins failed: {self._refresher.error!r}")
+        if kind:
+            hints.append(f"volumes of kind {kind} need a plugin that serves them: install one with pip")
         return "; ".join(hints)
 
     def _noop_expandable(self, spec: Spec) -> LoadedPlugin:
@@ -295,3 +297,10 @@ class VolumePluginManager(DerivedLookups):
             from volumehost.loader.wrapping import wrapped_hooks
 
             plugin.bind_hooks(wrapped_hooks(plugin, self._wrappers, self._hook_classes))
+
+
+def _kind_of(spec: Spec) -> str:
+    """The kind of source as users know it, with the driver's name where that decides."""
+    driver = spec.kubelet_expandable_plugin_name()
+    first, *others = spec.source().split("_")
+    return f"flexVolume with driver {driver}" if driver else first + "".join(map(str.capitalize, others))

@@ -210,5 +210,5 @@ class a_mount_that_fails_raises_from_the_tree_and_leaves_nothing__leaves(Complet
             self.host.get_mounter().mount(self.plugin.data_of(self.handle), directory, "", ["bind"])
 
         def tear_down_at(self, directory):
-            if os.path.ismount(directory):
+            if self.is_mounted(directory):
                 super().tear_down_at(directory)

@@ -121,7 +121,7 @@ class set_up_killed_at_any_step_can_be_repeated(CompletePlugin):
 
     class volume(Volume):
         def set_up_at(self, directory, args):
-            if not os.path.ismount(directory):
+            if not self.is_mounted(directory):
                 os.makedirs(os.path.dirname(directory), exist_ok=True)
                 os.mkdir(directory)
             super().set_up_at(directory, args)
@@ -138,7 +138,7 @@ class set_up_killed_at_any_step_can_be_repeated__not_mounted(CompletePlugin):
                 open(f"{directory}/scratch", "w").close()
 
         def tear_down_at(self, directory):
-            if os.path.ismount(directory):
+            if self.is_mounted(directory):
                 super().tear_down_at(directory)
 
 
@@ -176,6 +176,6 @@ class tear_down_killed_at_any_step_can_be_repeated__raises(CompletePlugin):
         def tear_down_at(self, directory):
             if not os.path.exists(directory):
                 return
-            if not os.path.ismount(directory):
+            if not self.is_mounted(directory):
                 raise errors.UnmountError("it is not mounted", subject=directory)
             super().tear_down_at(directory)

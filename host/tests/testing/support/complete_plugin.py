@@ -53,6 +53,9 @@ class Volume:
     def get_path(self):
         return self.path
 
+    def is_mounted(self, directory):
+        return os.path.exists(directory) and self.host.get_mounter().is_mount_point(directory)
+
     def get_attributes(self):
         return Attributes(read_only=self.read_only, managed=not self.read_only)
 

@@ -13,7 +13,7 @@ def test_a_condition_that_holds_is_not_waited_for():
 def test_the_deadline(clock):
     asked = []
     assert not PodWaits(time.monotonic).wait("u", lambda: asked.append(1), 0.01)
-    assert len(asked) == 2
+    assert len(asked) == 3
 
 
 def test_woken_by_notify_and_only_when_the_condition_holds():
@@ -35,6 +35,15 @@ def test_woken_by_notify_and_only_when_the_condition_holds():
     waits.notify("u")
     thread.join(10)
     assert results == [True]
+
+
+def test_whoever_has_waited_for_a_moment_is_impatient():
+    calls = []
+    waits = PodWaits(time.monotonic, impatient=lambda: calls.append(1))
+    assert waits.wait("u", lambda: True, 60)
+    assert calls == []
+    assert not waits.wait("u", lambda: False, 0.01)
+    assert calls == [1]
 
 
 def test_several_wait_for_one_pod():

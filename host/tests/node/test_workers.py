@@ -37,7 +37,7 @@ def test_a_task_that_raises_ends_nothing(pool, caplog):
     assert "must not" in caplog.text
 
 
-def test_slow_tasks_run_side_by_side(pool):
+def test_slow_tasks_run_side_by_side_once_somebody_is_impatient(pool, until):
     workers = pool(size=8)
     together = threading.Barrier(8, timeout=20)
     finished = threading.Semaphore(0)
@@ -46,8 +46,8 @@ def test_slow_tasks_run_side_by_side(pool):
         together.wait()
         finished.release()
 
-    for _ in range(8):
-        workers.submit(task)
+    workers.submit(*[task] * 8)
+    until(lambda: not workers.hurry())
     for _ in range(8):
         assert finished.acquire(timeout=20)
 
@@ -62,6 +62,35 @@ def test_every_task_of_a_burst_runs_once(pool):
     assert workers.threads <= 4
 
 
+def test_a_task_that_comes_while_another_hangs_gets_a_thread_at_once(pool, clock):
+    workers, gate, begun, done = WorkerPool(clock), threading.Event(), threading.Event(), threading.Event()
+    try:
+        workers.submit(lambda: (begun.set(), gate.wait(30)))
+        assert begun.wait(10)
+        clock.move(0.01)
+        workers.submit(done.set)
+        assert done.wait(10)
+    finally:
+        gate.set()
+        assert workers.stop(1000)
+
+
+def test_a_burst_is_worked_off_by_one_thread_unless_somebody_is_impatient(pool, clock):
+    workers, gate, begun, done = WorkerPool(clock), threading.Event(), threading.Event(), threading.Semaphore(0)
+    try:
+        workers.submit(lambda: (begun.set(), gate.wait(30)), *[done.release] * 5)
+        assert begun.wait(10)
+        assert workers.threads == 1
+        assert not done.acquire(timeout=0.05)
+        assert workers.hurry()
+        for _ in range(5):
+            assert done.acquire(timeout=10)
+        assert not workers.hurry()
+    finally:
+        gate.set()
+        assert workers.stop(1000)
+
+
 def test_no_more_threads_than_its_size(pool):
     workers, gate, running = pool(size=3), threading.Event(), threading.Semaphore(0)
 
@@ -69,10 +98,11 @@ def test_no_more_threads_than_its_size(pool):
         running.release()
         gate.wait(20)
 
-    for _ in range(10):
-        workers.submit(task)
+    workers.submit(*[task] * 10)
     for _ in range(3):
+        workers.hurry()
         assert running.acquire(timeout=10)
+    workers.hurry()
     assert not running.acquire(timeout=0.1)
     assert workers.threads == 3
     gate.set()
@@ -89,15 +119,15 @@ def test_br52_stuck_threads_are_replaced_up_to_the_limit(pool, clock):
         gate.wait(30)
 
     try:
-        workers.submit(hang)
-        workers.submit(hang)
+        workers.submit(hang, hang)
         for _ in range(2):
+            workers.hurry()
             assert running.acquire(timeout=10)
         done = threading.Event()
         workers.submit(done.set)
         assert not done.wait(0.05)
         clock.move(11)
-        workers.relieve()
+        workers.hurry()
         assert done.wait(10)
         assert workers.threads == 3
     finally:

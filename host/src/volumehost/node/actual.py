@@ -126,6 +126,21 @@ class ActualState:
             del self._volumes[name]
             self._changed(name, "")
 
+    def forget_unless_held(self, name: str) -> AttachedVolume | None:
+        """Forget a volume of which nothing is left; otherwise a snapshot of it, to see what holds it.
+
+        Held is what has pods, a device that may be mounted, or an attachment that is there or not clear yet.
+        """
+        with self._lock:
+            volume = self._volumes.get(name)
+            if volume is None:
+                return None
+            attached = volume.attachability is not Attachability.FALSE
+            if volume.pods or volume.device_state.may_be_mounted or attached:
+                return replace(volume, pods=dict(volume.pods))
+            del self._volumes[name]
+            return None
+
     def set_device(self, name: str, state: DeviceState, *, device_path: str = "", device_mount_path: str = "") -> None:
         """The device's global mount; an empty device path keeps the former one (ASW-18).
 

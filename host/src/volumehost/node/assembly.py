@@ -160,7 +160,7 @@ def _wire(
     pending = PendingOperations(settings.clock)
     pool = WorkerPool(settings.clock, size=settings.workers)
     timers = services.timers
-    waits = PodWaits(settings.clock)
+    waits = PodWaits(settings.clock, impatient=pool.hurry)
     populator = Populator(services, pending, adopt=settings.adopt)
     for pod_uid in found.ended_pods:
         populator.end(pod_uid)

@@ -14,8 +14,9 @@ from volumehost.node.workers import WorkerPool
 
 logger = logging.getLogger(__name__)
 
-#: How often running operations are looked at, in seconds.
+#: How often running operations are looked at, in seconds, and how soon when some wait for a worker.
 WATCH_SECONDS = 1.0
+HURRY_SECONDS = 0.05
 
 
 class OperationMetrics(Protocol):
@@ -27,7 +28,7 @@ class OperationMetrics(Protocol):
 
 
 class Executor:
-    """Runs operations.
+    """Runs operations. Only one thread at a time starts them: the one that reconciles.
 
     ``on_finished`` is called on the worker with volume, pod and the seconds until a retry may start. The reconciler
     sets it.
@@ -48,49 +49,68 @@ class Executor:
         self._timers = timers
         self._metrics = metrics
         self._watching = False
+        self._begun: list[tuple[Operation, PendingOperation]] = []
 
     def start(self, operation: Operation) -> None:
-        """Hand the operation to a worker; returns at once.
-
-        The intent is appended to the journal here, so that operations started together share one sync.
+        """Enter the operation as running; it is handed to a worker by the next :meth:`go`.
 
         :raises AlreadyRunningError: something runs on the same volume (NPO-11).
         :raises BackoffError: it failed a moment ago (BACKOFF-02).
         """
         entry = self._pending.start(operation.key, operation.name, operation.pod_uid)
-        ticket, refused = 0, None
+        self._begun.append((operation, entry))
+
+    def go(self) -> None:
+        """Record the intents of what was started since the last call, and hand it to workers; returns at once.
+
+        The intents are appended to the journal together, so that the operations share one sync.
+        """
+        if not self._begun:
+            return
+        begun, self._begun = self._begun, []
+        ticket, refusal = 0, None
         try:
-            ticket = self._services.journal.write(*operation.intent())
+            ticket = self._services.journal.write(*(record for operation, _ in begun for record in operation.intent()))
         except RootDirectoryError as error:
-            refused = intent_refused(error, operation.key.volume)
-            refused.__cause__ = error
-        steps = Steps(self._services, entry, ticket, refused)
+            refusal = error
         try:
-            self._pool.submit(lambda: self._run(operation, entry, steps))
+            self._pool.submit(*(self._task(operation, entry, ticket, refusal) for operation, entry in begun))
         except RuntimeError:  # the manager ends
-            self._pending.cancel(entry)
+            for _, entry in begun:
+                self._pending.cancel(entry)
         if not self._watching:
             self._watching = True
-            self._timers.call_later(WATCH_SECONDS, self._watch)
+            self._timers.call_later(HURRY_SECONDS, self._watch)
+        elif len(begun) > 1:
+            self._timers.call_later(HURRY_SECONDS, self._pool.hurry)
+
+    def _task(
+        self, operation: Operation, entry: PendingOperation, ticket: int, refusal: RootDirectoryError | None
+    ) -> Callable[[], None]:
+        refused = None
+        if refusal is not None:
+            refused = intent_refused(refusal, operation.key.volume)
+            refused.__cause__ = refusal
+        steps = Steps(self._services, entry, ticket, refused)
+        return lambda: self._run(operation, entry, steps)
 
     def is_busy(self, volume: str, pod_uid: str = "") -> bool:
         """Whether any operation on the volume runs, or on the volume of this pod."""
         return self._pending.is_pending(OperationKey(volume, pod_uid))
 
     def _watch(self) -> None:
-        """While operations run: note where slow ones are, and give the threads that hang a replacement (BR-52)."""
-        running = self._pending.running()
+        """While operations run: hurry when some wait (BR-52), and note where slow ones are."""
         now = self._services.clock()
+        running = self._pending.running()
         for entry in running:
-            if now - entry.started_at > WATCH_SECONDS:
+            if now - entry.started_at > WATCH_SECONDS and self._services.journal.entry(*entry.key[:2]) is not None:
                 record = {"v": entry.key.volume, "p": entry.key.pod, "op": entry.name, "step": entry.step}
-                if self._services.journal.entry(entry.key.volume, entry.key.pod) is not None:
-                    self._services.note(record)
-        self._pool.relieve()
+                self._services.note(record)
+        waits = self._pool.hurry()
         self._pending.collect()
         self._watching = bool(running)
         if running:
-            self._timers.call_later(WATCH_SECONDS, self._watch)
+            self._timers.call_later(HURRY_SECONDS if waits else WATCH_SECONDS, self._watch)
 
     def _run(self, operation: Operation, entry: PendingOperation, steps: Steps) -> None:
         started = self._services.clock()

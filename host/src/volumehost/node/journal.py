@@ -84,6 +84,7 @@ class Journal:
         self._live: dict[Key, dict[str, Any]] = {}
         self._keys_of_pod: dict[str, set[Key]] = {}
         self._lazy: list[bytes] = []
+        self._flush_arranged = False
         self._live_size = 0
         self._written = 0
         self._synced = 0
@@ -142,18 +143,19 @@ class Journal:
     def note(self, *records: Fields) -> bool:
         """Record outcomes: they reach the file with the next intent, or by :meth:`flush`.
 
-        Returns whether a flush should be arranged: nothing was waiting for one before.
+        Returns whether a flush should be arranged: none has been since the last one.
         """
         lines = [encode(record) for record in records]
         with self._lock:
             for record in records:
                 self._merge(record)
-            first = not self._lazy
             self._lazy += lines
-            return first
+            arranged, self._flush_arranged = self._flush_arranged, True
+            return not arranged
 
     def flush(self) -> None:
         """Append the outcomes that wait: best effort, because losing them does no harm."""
+        self._flush_arranged = False
         if self._lazy:
             try:
                 self.write()

@@ -143,8 +143,7 @@ class MountOperation:
 
     def _wait_for_attach(self, steps: Steps) -> str:
         use = self._use
-        volume = self._services.actual.get_volume(use.volume)
-        device_path = volume.device_path if volume is not None else ""
+        device_path = self._services.actual.check(use.volume, use.pod_uid).device_path
         if not use.attachable or not use.plugin.supports(AttachableVolumePlugin):
             return device_path
         steps.enter("wait-for-attach")

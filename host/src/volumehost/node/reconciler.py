@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import random
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from volumehost.errors import AlreadyRunningError, BackoffError, VolumeHostError
@@ -91,6 +91,7 @@ class Reconciler:
         self._timers = timers
         self._notify = notify
         self._lock = threading.Lock()
+        self._blocked: dict[str, dict[Key, None]] = {}
         self._working = False
         self._stopped = False
 
@@ -107,31 +108,26 @@ class Reconciler:
 
     def finished(self, volume: str, pod_uid: str, retry_in: float) -> None:
         """An operation has ended: what waited for it may start, and what failed is retried after its backoff."""
-        keys = self._keys_of(volume)
         if retry_in:
             delay = retry_in * (1 + random.uniform(0.001, JITTER))  # noqa: S311 - spreads retries, guards nothing
-            self._timers.call_later(delay, lambda: self._retry(keys))
-        for key in keys:
+            self._timers.call_later(delay, lambda: self._retry(volume))
+        for key in list(self._blocked.pop(volume, ())):
             self._dirty.mark(*key)
+        if pod_uid:
+            self._dirty.mark(volume, pod_uid)
         self.run()
-        for uid in {pod_uid, *(uid for _, uid in keys)} - {""}:
-            self._notify(uid)
+        if pod_uid:
+            self._notify(pod_uid)
 
     def stop(self) -> None:
         """Start nothing any more."""
         self._stopped = True
 
-    def _retry(self, keys: Iterable[Key]) -> None:
-        for volume, pod_uid in keys:
+    def _retry(self, volume: str) -> None:
+        services = self._services
+        for pod_uid in (*services.actual.pods_of_volume(volume), *services.desired.pods_of_volume(volume), ""):
             self._dirty.mark(volume, pod_uid)
         self.run()
-
-    def _keys_of(self, volume: str) -> list[Key]:
-        found = self._services.actual.get_volume(volume)
-        pods = dict.fromkeys(
-            [*(found.pods if found is not None else ()), *self._services.desired.pods_of_volume(volume)]
-        )
-        return [*((volume, pod_uid) for pod_uid in pods), (volume, "")]
 
     # --- one run ----------------------------------------------------------------------------------------------
 
@@ -151,70 +147,79 @@ class Reconciler:
 
     def _pass(self, keys: list[Key]) -> None:
         """Unmount first: a volume that moves between pods is released before it is taken (RECON-L-11)."""
-        for step in (self._unmount, self._mount, self._release_device):
-            for volume, pod_uid in keys:
+        of_pods = [key for key in keys if key[1]]
+        of_devices = [key for key in keys if not key[1]]
+        for step, affected in ((self._unmount, of_pods), (self._mount, of_pods), (self._release, of_devices)):
+            for key in affected:
                 try:
-                    step(volume, pod_uid)
+                    step(*key)
                 except Exception:
-                    logger.exception("volume %s of pod %s could not be reconciled", volume, pod_uid)
+                    logger.exception("volume %s of pod %s could not be reconciled", *key)
+        self._executor.go()
 
     def _unmount(self, volume: str, pod_uid: str) -> None:
         """RECON-L-10."""
-        if not pod_uid:
-            return
         mount = self._services.actual.get_mount(volume, pod_uid)
-        if mount is None or self._executor.is_busy(volume, pod_uid):
+        if mount is None or not self._wishes.is_unwanted(volume, pod_uid) or self._is_blocked(volume, pod_uid, pod_uid):
             return
-        if self._wishes.is_unwanted(volume, pod_uid):
-            self._start(UnmountOperation(self._services, mount), volume, pod_uid)
+        self._start(UnmountOperation(self._services, mount), volume)
 
     def _mount(self, volume: str, pod_uid: str) -> None:
         """RECON-L-20 to -25."""
-        use = self._services.desired.get(volume, pod_uid) if pod_uid else None
+        use = self._services.desired.get(volume, pod_uid)
         if use is None or not self._wishes.may_mount(pod_uid):
             return
         need = self._services.actual.check(volume, pod_uid).need
-        if need is Need.NOTHING or self._executor.is_busy(volume):
+        if need is Need.NOTHING or self._is_blocked(volume, "", pod_uid):
             return
         if need is Need.ATTACH:
             need = self._attach(use)
         if need in (Need.MOUNT, Need.REMOUNT):
-            operation = MountOperation(self._services, use, is_remount=need is Need.REMOUNT)
-            self._start(operation, volume, pod_uid)
+            self._start(MountOperation(self._services, use, is_remount=need is Need.REMOUNT), volume)
 
     def _attach(self, use: VolumeUse) -> Need:
         """Not known yet: attach it, or enter it at once when it needs no attaching (ASW-05)."""
         if use.attachable:
-            self._start(AttachOperation(self._services, use), use.volume, use.pod_uid)
+            self._start(AttachOperation(self._services, use), use.volume)
             return Need.ATTACH
         self._services.actual.mark_attached(use.volume, use.plugin.name, use.spec, Attachability.FALSE)
         return Need.MOUNT
 
-    def _release_device(self, volume: str, pod_uid: str) -> None:
+    def _release(self, volume: str, pod_uid: str) -> None:
         """RECON-L-30, -31: a volume without pods is unmounted globally, then detached, then forgotten."""
-        if pod_uid:
+        if not self._wishes.is_device_unwanted(volume) or self._is_blocked(volume, "", pod_uid):
             return
-        if self._services.actual.pods_of_volume(volume) or not self._wishes.is_device_unwanted(volume):
-            return
-        found = self._services.actual.get_volume(volume)
+        found = self._services.actual.forget_unless_held(volume)
         if found is None:
-            return
-        if found.device_state.may_be_mounted:
-            self._start(UnmountDeviceOperation(self._services, found), volume, "")
-        elif found.attachability is Attachability.TRUE:
-            self._start(DetachOperation(self._services, found), volume, "")
-        elif found.attachability is Attachability.FALSE and not self._executor.is_busy(volume):
-            self._services.actual.mark_detached(volume)
             if self._services.journal.entry(volume) is not None:
                 self._services.note({"v": volume, "gone": True})
+        elif found.pods:
+            return
+        elif found.device_state.may_be_mounted:
+            self._start(UnmountDeviceOperation(self._services, found), volume)
+        elif found.attachability is Attachability.TRUE:
+            self._start(DetachOperation(self._services, found), volume)
 
-    def _start(self, operation: Operation, volume: str, pod_uid: str) -> None:
+    def _is_blocked(self, volume: str, operations_of: str, pod_uid: str) -> bool:
+        """Whether an operation runs that must end first; the key is then looked at when it has.
+
+        :param operations_of: the pod whose operations count, "" for those of all pods.
+        """
+        if not self._executor.is_busy(volume, operations_of):
+            return False
+        self._blocked.setdefault(volume, {})[volume, pod_uid] = None
+        if self._executor.is_busy(volume, operations_of):
+            return True
+        self._dirty.mark(volume, pod_uid)  # it has ended just now, and may not have seen this key
+        return True
+
+    def _start(self, operation: Operation, volume: str) -> None:
         """Refusals are normal: the end of what runs, or a timer, brings the key back (RECON-L-24)."""
         try:
             self._executor.start(operation)
         except AlreadyRunningError:
             return
         except BackoffError as error:
-            self._timers.call_later(error.retry_in + 0.001, lambda: self._retry([(volume, pod_uid)]))
+            self._timers.call_later(error.retry_in + 0.001, lambda: self._retry(volume))
         except VolumeHostError:
             logger.exception("operation %s could not be started", operation.name)

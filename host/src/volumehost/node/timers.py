@@ -17,12 +17,12 @@ class Timers:
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._condition = threading.Condition(threading.Lock())
-        self._heap: list[tuple[float, int, Callable[[], None]]] = []
+        self._heap: list[tuple[float, int, Callable[[], object]]] = []
         self._numbers = itertools.count()
         self._thread: threading.Thread | None = None
         self._stopping = False
 
-    def call_later(self, seconds: float, function: Callable[[], None]) -> None:
+    def call_later(self, seconds: float, function: Callable[[], object]) -> None:
         """Call the function in ``seconds``; it must be quick. Nothing happens after :meth:`stop`."""
         with self._condition:
             if self._stopping:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+#: What takes longer than this many seconds is not worked off one after the other.
+PATIENCE_SECONDS = 0.003
+
 Condition = Callable[[], bool]
 Action = Callable[[], None]
 
@@ -12,8 +15,10 @@ Action = Callable[[], None]
 class PodWaits:
     """Callers that wait for something about a pod. Safe for threads."""
 
-    def __init__(self, clock: Callable[[], float]) -> None:
+    def __init__(self, clock: Callable[[], float], impatient: Callable[[], object] = lambda: None) -> None:
+        """:param impatient: called by whoever has waited for :data:`PATIENCE_SECONDS`."""
         self._clock = clock
+        self._impatient = impatient
         self._lock = threading.Lock()
         self._waits: dict[str, list[tuple[Condition, Action]]] = {}
 
@@ -27,6 +32,8 @@ class PodWaits:
         entry = (condition, event.set)
         self._register(pod_uid, entry)
         try:
+            if not condition() and not event.wait(max(0.0, min(timeout, PATIENCE_SECONDS))):
+                self._impatient()
             while not condition():
                 left = deadline - self._clock()
                 if left <= 0 or not event.wait(left):

@@ -15,13 +15,15 @@ logger = logging.getLogger(__name__)
 
 Task = Callable[[], None]
 
-#: A burst of quick tasks is worked off by one thread, which is faster than several that contend for the interpreter.
-#: After this many seconds another thread joins in, and after as long again the next.
-JOIN_IN_SECONDS = 0.001
+#: A task that has run for this many seconds is not a quick one.
+QUICK_SECONDS = 0.003
 
 
 class WorkerPool:
     """Runs tasks in daemon threads, at most ``size`` at a time that are not stuck.
+
+    A burst of quick tasks is worked off by one thread, which is faster than several that contend for the interpreter.
+    Whoever notices that it takes long calls :meth:`hurry`; threads then join in until nothing waits any more.
 
     A task counts as stuck once it has run for ``stuck_after`` seconds: its thread then no longer counts against
     ``size``, up to ``limit`` threads in all. Threads are started when needed and end with :meth:`stop`.
@@ -39,25 +41,29 @@ class WorkerPool:
         self._threads = 0
         self._idle = 0
         self._coming = 0
+        self._hurried = False
         self._busy_since: dict[int, float] = {}
         self._stopping = False
 
-    def submit(self, task: Task) -> None:
-        """Queue a task; it must not raise.
+    def submit(self, *tasks: Task) -> None:
+        """Queue tasks; they must not raise.
 
         :raises RuntimeError: the pool has been stopped.
         """
         with self._condition:
             if self._stopping:
                 raise RuntimeError("the worker pool has been stopped")
-            self._tasks.append(task)
-            self._call_a_thread()
-
-    def relieve(self) -> None:
-        """Look whether threads that hang need a replacement; called from time to time while tasks run."""
-        with self._condition:
-            if self._tasks:
+            self._tasks += tasks
+            if self._hurried or not self._somebody_is_quick():
                 self._call_a_thread()
+
+    def hurry(self) -> bool:
+        """Have more threads join in while tasks wait, also in the place of those that hang; whether any waits."""
+        with self._condition:
+            self._hurried = bool(self._tasks)
+            if self._hurried:
+                self._call_a_thread()
+            return self._hurried
 
     def stop(self, timeout: float) -> bool:
         """Take no more tasks, drop the queued ones, and wait for running ones; whether all have ended."""
@@ -79,6 +85,11 @@ class WorkerPool:
         return self._threads
 
     # --- inside the condition ---------------------------------------------------------------------------------------
+
+    def _somebody_is_quick(self) -> bool:
+        """Whether a thread is at a task that it began just now, and so will soon take the next."""
+        now = self._clock()
+        return any(now - since < QUICK_SECONDS for since in self._busy_since.values())
 
     def _call_a_thread(self) -> None:
         """Have one thread look at the queue, unless one is on its way."""
@@ -108,12 +119,12 @@ class WorkerPool:
         while not self._stopping:
             if arriving:
                 self._coming = 0
-                if self._tasks and self._busy_since:
-                    self._condition.wait(JOIN_IN_SECONDS)  # perhaps those at work are done with it by then
             if self._tasks and not self._stopping:
                 task = self._tasks.popleft()
                 self._busy_since[me] = self._clock()
-                if self._tasks:
+                if not self._tasks:
+                    self._hurried = False
+                elif self._hurried:
                     self._call_a_thread()
                 return task
             if not self._tasks:

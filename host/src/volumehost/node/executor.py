@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from volumehost.errors import RootDirectoryError
 from volumehost.node.operations import Failure, Operation, Services, Steps, intent_refused
 from volumehost.node.pending import OperationKey, PendingOperation, PendingOperations
 from volumehost.node.timers import Timers
 from volumehost.node.workers import WorkerPool
+
+if TYPE_CHECKING:
+    from volumehost.node.journal_format import Fields
 
 logger = logging.getLogger(__name__)
 
@@ -25,6 +28,14 @@ class OperationMetrics(Protocol):
     def observe(self, operation: str, seconds: float, error: BaseException | None) -> None:
         """One run has ended."""
         ...
+
+
+class _Begun(NamedTuple):
+    """An operation that was started and not handed over yet."""
+
+    operation: Operation
+    entry: PendingOperation
+    intent: Sequence[Fields]
 
 
 class Executor:
@@ -49,7 +60,7 @@ class Executor:
         self._timers = timers
         self._metrics = metrics
         self._watching = False
-        self._begun: list[tuple[Operation, PendingOperation]] = []
+        self._begun: list[_Begun] = []
 
     def start(self, operation: Operation) -> None:
         """Enter the operation as running; it is handed to a worker by the next :meth:`go`.
@@ -57,8 +68,9 @@ class Executor:
         :raises AlreadyRunningError: something runs on the same volume (NPO-11).
         :raises BackoffError: it failed a moment ago (BACKOFF-02).
         """
+        intent = operation.intent()
         entry = self._pending.start(operation.key, operation.name, operation.pod_uid)
-        self._begun.append((operation, entry))
+        self._begun.append(_Begun(operation, entry, intent))
 
     def go(self) -> None:
         """Record the intents of what was started since the last call, and hand it to workers; returns at once.
@@ -70,29 +82,27 @@ class Executor:
         begun, self._begun = self._begun, []
         ticket, refusal = 0, None
         try:
-            ticket = self._services.journal.write(*(record for operation, _ in begun for record in operation.intent()))
+            ticket = self._services.journal.write(*(record for each in begun for record in each.intent))
         except RootDirectoryError as error:
             refusal = error
         try:
-            self._pool.submit(*(self._task(operation, entry, ticket, refusal) for operation, entry in begun))
+            self._pool.submit(*(self._task(each, ticket, refusal) for each in begun))
         except RuntimeError:  # the manager ends
-            for _, entry in begun:
-                self._pending.cancel(entry)
+            for each in begun:
+                self._pending.cancel(each.entry)
         if not self._watching:
             self._watching = True
             self._timers.call_later(HURRY_SECONDS, self._watch)
         elif len(begun) > 1:
             self._timers.call_later(HURRY_SECONDS, self._pool.hurry)
 
-    def _task(
-        self, operation: Operation, entry: PendingOperation, ticket: int, refusal: RootDirectoryError | None
-    ) -> Callable[[], None]:
+    def _task(self, begun: _Begun, ticket: int, refusal: RootDirectoryError | None) -> Callable[[], None]:
         refused = None
         if refusal is not None:
-            refused = intent_refused(refusal, operation.key.volume)
+            refused = intent_refused(refusal, begun.operation.key.volume)
             refused.__cause__ = refusal
-        steps = Steps(self._services, entry, ticket, refused)
-        return lambda: self._run(operation, entry, steps)
+        steps = Steps(self._services, begun.entry, ticket, refused)
+        return lambda: self._run(begun.operation, begun.entry, steps)
 
     def is_busy(self, volume: str, pod_uid: str = "") -> bool:
         """Whether any operation on the volume runs, or on the volume of this pod."""
@@ -122,9 +132,16 @@ class Executor:
         if failure is not None:
             self._tell(operation, entry, failure)
         retry_in = self._pending.finish(entry, failure)
-        if self._metrics is not None:
-            self._metrics.observe(operation.name, self._services.clock() - started, failure)
+        self._count(operation.name, self._services.clock() - started, failure)
         self.on_finished(operation.key.volume, operation.pod_uid, retry_in)
+
+    def _count(self, name: str, seconds: float, failure: BaseException | None) -> None:
+        if self._metrics is None:
+            return
+        try:
+            self._metrics.observe(name, seconds, failure)
+        except Exception:
+            logger.exception("the metrics of %s were not taken", name)
 
     def _tell(self, operation: Operation, entry: PendingOperation, failure: BaseException) -> None:
         # The first failure is a warning; what happens again and again is told by status and counted events.

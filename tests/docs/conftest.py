@@ -119,7 +119,7 @@ def user_environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not ours.match(name)}
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # what one file's pages install is not there for another's
 def author_venv(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A virtual environment of an author: volumehost and its plugins from wheels, and the tools to build and test.
 

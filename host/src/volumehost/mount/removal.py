@@ -68,6 +68,8 @@ def _remove(path: str, removal: _Removal) -> None:
     name = os.path.basename(stripped)
     if name in {"", ".", ".."}:
         raise RemovalError("it does not name a directory entry", action=f"remove {path}", subject=path)
+    if _removed_at_once(stripped, removal.files):
+        return
     parent = os.path.dirname(stripped) or "."
     try:
         parent_fd = os.open(parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -80,6 +82,32 @@ def _remove(path: str, removal: _Removal) -> None:
     finally:
         os.close(parent_fd)
     removal.finish(path)
+
+
+def _removed_at_once(path: str, files: bool) -> bool:
+    """Whether it is gone by the plain calls, enough for a file or an empty directory.
+
+    Neither of them follows a link at the end of the path, and both refuse what something is mounted on. Whatever they
+    refuse is left to those who can tell why.
+    """
+    try:
+        _remove_entry(path, None, files)
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return True
+
+
+def _remove_entry(name: str, dir_fd: int | None, files: bool) -> None:
+    """Remove a file (with ``files``) or an empty directory."""
+    if files:
+        try:
+            os.unlink(name, dir_fd=dir_fd)
+        except IsADirectoryError:
+            os.rmdir(name, dir_fd=dir_fd)
+    else:
+        os.rmdir(name, dir_fd=dir_fd)
 
 
 @dataclass(slots=True)
@@ -187,14 +215,14 @@ class _Removal:
     def _try(self, dir_fd: int, name: str, path: str) -> _Level | None:
         """Remove an entry at once if it can be; otherwise open it as the next level down."""
         try:
-            if self.files:
-                os.unlink(name, dir_fd=dir_fd)
-            else:
-                os.rmdir(name, dir_fd=dir_fd)
+            _remove_entry(name, dir_fd, self.files)
         except FileNotFoundError:
             return None
-        except NotADirectoryError:
-            self.kept_files.append(path)
+        except NotADirectoryError as error:
+            if self.files:  # swapped for a file between the two calls
+                self._failed(path, error)
+            else:
+                self.kept_files.append(path)
             return None
         except OSError as error:
             return self._open_level(dir_fd, name, path, error)

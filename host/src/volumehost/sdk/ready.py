@@ -16,11 +16,13 @@ logger = logging.getLogger(__name__)
 
 READY_FILE = "ready"
 
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+
 
 def is_ready(directory: str) -> bool:
     """Whether ``<directory>/ready`` is a regular file; any problem counts as no."""
     try:
-        return stat.S_ISREG(os.lstat(os.path.join(directory, READY_FILE)).st_mode)
+        return stat.S_ISREG(os.lstat(f"{directory}/{READY_FILE}").st_mode)
     except OSError:
         return False
 
@@ -30,9 +32,12 @@ def set_ready(directory: str) -> None:
 
     Losing the marker costs a repeated set-up, never a wrong one.
     """
+    path = f"{directory}/{READY_FILE}"
     try:
-        make_directories(directory)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-        os.close(os.open(os.path.join(directory, READY_FILE), flags, 0o640))
+        try:
+            os.close(os.open(path, _CREATE, 0o640))
+        except FileNotFoundError:
+            make_directories(directory)
+            os.close(os.open(path, _CREATE, 0o640))
     except OSError as error:
         logger.warning("marking %s as ready failed: %s", directory, error)

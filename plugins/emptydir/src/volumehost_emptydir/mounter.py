@@ -13,6 +13,7 @@ import stat
 from typing import TYPE_CHECKING
 
 from volumehost.errors import MountError, SpecError, UncertainProgressError, VolumeHostError
+from volumehost.sdk import is_ready, make_directories, set_ready
 from volumehost_emptydir.place import Found, VolumePlace, has_on_mount_marker, look, write_on_mount_marker
 from volumehost_emptydir.size import (
     DEFAULT_MEDIUM,
@@ -94,10 +95,11 @@ class EmptyDirMounter:
         :raises MountError: it cannot be made, or something else is mounted in its place.
         :raises UncertainProgressError: the volume is there, but giving it to the pod's group failed.
         """
-        from volumehost.sdk import is_ready, set_ready
-
         self._check_medium()
-        found = self._usable(directory)
+        # To make it tells in one step that nothing was there; otherwise what is there has to be looked at. Whether
+        # huge pages fit the pod is found out before anything is made.
+        created = not is_huge_pages(self._medium) and self._create(directory)
+        found = Found() if created else self._usable(directory)
         if self._medium == DEFAULT_MEDIUM and has_on_mount_marker(self._place):
             self._forget()  # left by a teardown that met a foreign mount here and did not end
         complete = is_ready(self._place.meta_dir)
@@ -105,10 +107,10 @@ class EmptyDirMounter:
             if complete:
                 logger.warning("%s was set up before, but is not there any more: setting it up again", directory)
                 self._forget()
-            self._make(directory, existed=found.exists)
+            self._make(directory, created=created, existed=found.exists)
             complete = False
         elif not complete and self._medium == DEFAULT_MEDIUM:
-            self._make_directory(directory)  # a set-up was killed before the mode was right
+            self._open_up(directory)  # a set-up was killed before the mode was right
         if complete:
             return
         self._apply_ownership(directory, args)
@@ -161,7 +163,7 @@ class EmptyDirMounter:
         if mounted != -(-self._size // filesystem.f_frsize) * filesystem.f_frsize:
             logger.info("%s keeps its size of %d bytes; the pod asks for %d", directory, mounted, self._size)
 
-    def _make(self, directory: str, *, existed: bool) -> None:
+    def _make(self, directory: str, *, created: bool, existed: bool) -> None:
         options: list[str] = []
         if self._medium == MEMORY:
             source, fs_type, options = "tmpfs", "tmpfs", self._tmpfs_options()
@@ -169,11 +171,13 @@ class EmptyDirMounter:
             source, fs_type = "nodev", "hugetlbfs"
             options = [f"pagesize={page_size(self._medium, self._pod)}"]
         else:
-            self._make_directory(directory)
+            if not created:
+                self._make_directory(directory)
             return
-        write_on_mount_marker(self._place)
-        self._make_directory(directory)
         try:
+            write_on_mount_marker(self._place)
+            if not created:
+                self._make_directory(directory)
             self._mounter.mount(source, directory, fs_type, options, systemd=False)
         except VolumeHostError:
             if not existed:
@@ -187,25 +191,37 @@ class EmptyDirMounter:
         return options
 
     def _make_directory(self, directory: str) -> None:
-        """The directory, open to containers of all users; those above it stay closed to others (EMPTYDIR-25)."""
-        from volumehost.sdk import make_directories
+        """The directory with its mode, whether it was there or not."""
+        if not self._create(directory):
+            self._open_up(directory)
 
+    def _create(self, directory: str) -> bool:
+        """Make the directory with its mode, which those above it do not get; False when something is there."""
         try:
-            make_directories(os.path.dirname(directory))
-            make_directories(directory, _MODE)
+            try:
+                os.mkdir(directory, self._mode)
+            except FileNotFoundError:
+                make_directories(os.path.dirname(directory))
+                os.mkdir(directory, self._mode)
+        except FileExistsError:
+            return False
+        except OSError as error:
+            raise _not_made(directory, error) from error
+        self._open_up(directory)
+        return True
+
+    def _open_up(self, directory: str) -> None:
+        """Open it to containers of all users, whatever the umask took away (EMPTYDIR-25)."""
+        try:
             fd = os.open(directory, _DIRECTORY)
             try:
-                if stat.S_IMODE(os.fstat(fd).st_mode) & self._mode != self._mode:
-                    os.fchmod(fd, stat.S_IMODE(os.fstat(fd).st_mode) | self._mode)
+                mode = stat.S_IMODE(os.fstat(fd).st_mode)
+                if mode & self._mode != self._mode:
+                    os.fchmod(fd, mode | self._mode)
             finally:
                 os.close(fd)
         except OSError as error:
-            raise MountError(
-                error.strerror or str(error),
-                action=f"creating the directory {directory} of an emptyDir",
-                subject=directory,
-                errno=error.errno,
-            ) from error
+            raise _not_made(directory, error) from error
 
     def _check_page_size(self, directory: str) -> None:
         """A mounted volume must have the page size that the medium names (EMPTYDIR-29)."""
@@ -245,10 +261,10 @@ class EmptyDirMounter:
 
     def _apply_ownership(self, directory: str, args: MounterArgs) -> None:
         """Give the volume to the pod's group, only after success, and say when it failed (EMPTYDIR-23, improved)."""
-        from volumehost.sdk import set_volume_ownership
-
         if args.fs_group is None:
             return
+        from volumehost.sdk import set_volume_ownership
+
         try:
             if args.volume_ownership_applicator is not None:
                 args.volume_ownership_applicator(self, directory, args)
@@ -273,3 +289,12 @@ class EmptyDirMounter:
             self._forget()
         except (OSError, VolumeHostError) as error:
             logger.debug("leaving %s behind for teardown: %s", directory, error)
+
+
+def _not_made(directory: str, error: OSError) -> MountError:
+    return MountError(
+        error.strerror or str(error),
+        action=f"creating the directory {directory} of an emptyDir",
+        subject=directory,
+        errno=error.errno,
+    )

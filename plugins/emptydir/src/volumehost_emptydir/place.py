@@ -7,6 +7,7 @@ import stat
 from typing import TYPE_CHECKING, NamedTuple
 
 from volumehost.errors import CorruptedMountError, MountError, UnsafePathError
+from volumehost.sdk import HUGETLBFS_MAGIC, TMPFS_MAGIC, filesystem_magic, make_directories
 from volumehost_emptydir.size import DEFAULT_MEDIUM, HUGE_PAGES, MEMORY
 
 if TYPE_CHECKING:
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 #: In the meta directory, beside ``ready``: the volume lies on a mount of its own, so the directory below is empty.
 ON_MOUNT_FILE = "on-mount"
+
+_MEDIA = {TMPFS_MAGIC: MEMORY, HUGETLBFS_MAGIC: HUGE_PAGES}
 
 
 class VolumePlace(NamedTuple):
@@ -87,15 +90,13 @@ def medium_of(path: str, mounter: MountInterface) -> str:
 
 
 def _medium(path: str) -> str:
-    from volumehost.sdk import HUGETLBFS_MAGIC, TMPFS_MAGIC, filesystem_magic
-
     try:
         magic = filesystem_magic(path)
     except OSError as error:
         raise MountError(
             error.strerror or str(error), action=f"looking at the filesystem of {path}", subject=path
         ) from error
-    return {TMPFS_MAGIC: MEMORY, HUGETLBFS_MAGIC: HUGE_PAGES}.get(magic, DEFAULT_MEDIUM)
+    return _MEDIA.get(magic, DEFAULT_MEDIUM)
 
 
 def write_on_mount_marker(place: VolumePlace) -> None:
@@ -104,8 +105,6 @@ def write_on_mount_marker(place: VolumePlace) -> None:
     Whatever is in the directory below once nothing is mounted there was written by somebody who kept the path after
     the unmount: it is not the volume, and is kept (BR-70).
     """
-    from volumehost.sdk import make_directories
-
     path = f"{place.meta_dir}/{ON_MOUNT_FILE}"
     try:
         make_directories(place.meta_dir)

@@ -10,8 +10,16 @@ import logging
 import os
 from typing import TYPE_CHECKING
 
+from volumehost import sdk
 from volumehost.errors import MountError, RemovalError, StillMountedError, VolumeHostError
-from volumehost_emptydir.place import Found, VolumePlace, has_on_mount_marker, look, write_on_mount_marker
+from volumehost_emptydir.place import (
+    ON_MOUNT_FILE,
+    Found,
+    VolumePlace,
+    has_on_mount_marker,
+    look,
+    write_on_mount_marker,
+)
 from volumehost_emptydir.size import DEFAULT_MEDIUM, MEMORY
 
 if TYPE_CHECKING:
@@ -62,28 +70,35 @@ class EmptyDirUnmounter:
         :raises RemovalError: after the unmount there are files in the directory below: they were written by somebody
             who kept the path, and are kept.
         """
-        self._remove_ready()
+        marked = has_on_mount_marker(self._place)
+        self._remove_ready(marked)
         found = look(directory, self._mounter)
-        found = self._unmount(directory, found)
-        if has_on_mount_marker(self._place):
+        if not found.exists:
+            logger.info("the emptyDir %s is gone already", directory)
+        if found.on_own_mount or found.corrupted:
+            if not marked:
+                write_on_mount_marker(self._place)
+                marked = True
+            found = self._unmount(directory)
+        if found.mounted:
+            raise self._still_mounted(directory)
+        if found.exists and marked:
             self._remove_bare_directory(directory)
         elif found.exists:
             self._remove_all(directory, "removing the volume")
-        else:
-            logger.info("the emptyDir %s is gone already", directory)
+        # The marker by itself, which leaves an empty directory: that one need not be read.
+        if marked:
+            self._remove_all(f"{self._place.meta_dir}/{ON_MOUNT_FILE}", "removing the marker of the volume")
         self._remove_all(self._place.meta_dir, "removing the marker of the volume")
 
     def _medium(self) -> str:
         found = look(self._place.data_dir, self._mounter)
         return found.medium if found.on_own_mount else DEFAULT_MEDIUM
 
-    def _remove_ready(self) -> None:
-        from volumehost.sdk import remove_all_one_filesystem
-
+    def _remove_ready(self, marked: bool) -> None:
         meta_dir = self._place.meta_dir
-        path = f"{meta_dir}/ready" if has_on_mount_marker(self._place) else meta_dir
         try:
-            remove_all_one_filesystem(path)
+            sdk.remove_all_one_filesystem(f"{meta_dir}/ready" if marked else meta_dir)
         except VolumeHostError as error:
             raise RemovalError(
                 f"failed to remove ready dir [{meta_dir}]: {error}",
@@ -92,24 +107,29 @@ class EmptyDirUnmounter:
                 paths=[meta_dir],
             ) from error
 
-    def _unmount(self, directory: str, found: Found) -> Found:
-        """Unmount all layers that are ours or dead; what is left after that must not be a mount (EMPTYDIR-44)."""
+    def _unmount(self, directory: str) -> Found:
+        """Unmount all layers that are ours or dead, and remove the directory if that is all; what is left there."""
+        found = Found()
         for _ in range(_MAX_STACKED_MOUNTS):
+            self._mounter.unmount(directory)
+            try:
+                os.rmdir(directory)  # refused where a mount or a file is left
+            except OSError:
+                found = look(directory, self._mounter)
+            else:
+                return Found()
             if not (found.on_own_mount or found.corrupted):
                 break
-            if not has_on_mount_marker(self._place):
-                write_on_mount_marker(self._place)
-            self._mounter.unmount(directory)
-            found = look(directory, self._mounter)
-        if found.mounted:
-            raise StillMountedError(
-                f"{directory} is a mount point, and what is mounted there is not this volume",
-                action=f"tearing down the emptyDir {self._place.name}",
-                subject=directory,
-                hint="nothing was removed; unmount it first",
-                errno=errno.EBUSY,
-            )
         return found
+
+    def _still_mounted(self, directory: str) -> StillMountedError:
+        return StillMountedError(
+            f"{directory} is a mount point, and what is mounted there is not this volume",
+            action=f"tearing down the emptyDir {self._place.name}",
+            subject=directory,
+            hint="nothing was removed; unmount it first",
+            errno=errno.EBUSY,
+        )
 
     def _remove_bare_directory(self, directory: str) -> None:
         """Nothing but an empty directory can be there now: anything else was written after the unmount (BR-70)."""
@@ -141,10 +161,8 @@ class EmptyDirUnmounter:
         )
 
     def _remove_all(self, path: str, what: str) -> None:
-        from volumehost.sdk import remove_all_one_filesystem
-
         try:
-            remove_all_one_filesystem(path)
+            sdk.remove_all_one_filesystem(path)
         except StillMountedError as error:
             raise StillMountedError(
                 error.reason,

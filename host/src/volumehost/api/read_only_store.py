@@ -68,7 +68,7 @@ class _ReadOnlyDatabase(Database):
         self._idle.append(connection)
 
     @contextmanager
-    def write(self) -> Iterator[sqlite3.Connection]:
+    def write(self, *, durable: bool = True) -> Iterator[sqlite3.Connection]:  # noqa: ARG002 - the base class's
         """Refuse.
 
         :raises StoreError: always.

@@ -1,7 +1,8 @@
 """EmbeddedStore: the API without a server, one SQLite file under the root directory.
 
-The default behind every command and manager. Several processes may work with one file at once; each write is durable
-when it returns, and a process may be killed at any moment.
+The default behind every command and manager. Several processes may work with one file at once, and a process may be
+killed at any moment. Each write is durable when it returns, with two exceptions that may be undone when the machine
+dies: an Event, and a patch that only takes finalizers away, for whoever let go of an object does so again.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from volumehost.api.embedded.protection import Protection
 from volumehost.api.embedded.transitions import (
     Document,
     check_condition,
+    concerns_finalizers,
     encode,
     is_finished,
     marked_document,
@@ -38,7 +40,7 @@ from volumehost.api.embedded.transitions import (
 from volumehost.api.embedded.watching import Commits, Watch, select_bodies
 from volumehost.api.kinds import Kind, kind_of
 from volumehost.api.merging import merge_patch
-from volumehost.api.objects import KubeObject
+from volumehost.api.objects import Event, KubeObject
 from volumehost.api.selectors import parse_selector
 from volumehost.errors import AlreadyExistsError, InvalidObjectError, ObjectNotFoundError
 
@@ -51,6 +53,10 @@ _SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 _SUFFIX_LENGTH = 5
 _GENERATED_BASE_LENGTH = 58
 _NAME_ATTEMPTS = 8
+
+
+class _MoreThanAReleaseError(Exception):
+    """A patch does more than take finalizers away."""
 
 
 class EmbeddedStore:
@@ -166,7 +172,7 @@ class EmbeddedStore:
     def _insert(self, kind: Kind[Any], document: Document) -> Any:
         metadata = document["metadata"]
         name, namespace = metadata["name"], metadata.get("namespace", "")
-        with self._database.write() as connection:
+        with self._database.write(durable=kind.struct is not Event) as connection:
             found = connection.execute(
                 "SELECT 1 FROM objects WHERE kind = ? AND namespace = ? AND name = ?", (kind.kind, namespace, name)
             ).fetchone()
@@ -202,10 +208,13 @@ class EmbeddedStore:
         known = self._kind(kind)
         namespace = storage_namespace(known, namespace)
 
+        def released(stored: Document, old: KubeObject) -> Document:
+            document = without_finalizers(known, stored, old, patch)
+            if document is None:
+                raise _MoreThanAReleaseError
+            return document
+
         def patched(stored: Document, old: KubeObject) -> Document:
-            released = without_finalizers(known, stored, old, patch)
-            if released is not None:
-                return released
             item = incoming(merge_patch(stored, patch))
             found = item.typed.metadata
             if (found.name, found.namespace) != (name, namespace):
@@ -215,7 +224,15 @@ class EmbeddedStore:
                 )
             return replaced_document(item, stored, old)
 
-        result: T = self._update(known, name, namespace, patched)
+        result: T
+        if concerns_finalizers(patch):
+            try:
+                result = self._update(known, name, namespace, released, durable=False)
+            except _MoreThanAReleaseError:
+                pass
+            else:
+                return result
+        result = self._update(known, name, namespace, patched)
         return result
 
     def _change(self, item: Incoming, transition: Callable[[Document, KubeObject], Document]) -> Any:
@@ -225,9 +242,15 @@ class EmbeddedStore:
         return self._update(item.kind, metadata.name, metadata.namespace, transition)
 
     def _update(
-        self, kind: Kind[Any], name: str, namespace: str, transition: Callable[[Document, KubeObject], Document]
+        self,
+        kind: Kind[Any],
+        name: str,
+        namespace: str,
+        transition: Callable[[Document, KubeObject], Document],
+        *,
+        durable: bool = True,
     ) -> Any:
-        with self._database.write() as connection:
+        with self._database.write(durable=durable) as connection:
             body = _select(connection, kind, name, namespace)
             stored: Document = msgspec.json.decode(body)
             document = transition(stored, typed_from_body(kind, body))

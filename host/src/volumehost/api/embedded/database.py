@@ -1,7 +1,7 @@
 """The SQLite file: opening it safely, connections for many threads, transactions.
 
 Readers never wait for the writer (write-ahead log). Writers of one process queue here, those of several processes in
-SQLite. A commit is on disk when it returns.
+SQLite. A commit is on disk when it returns, unless it is said not to matter.
 """
 
 from __future__ import annotations
@@ -58,10 +58,14 @@ class Database:
                 _end(connection, "ROLLBACK")
 
     @contextmanager
-    def write(self) -> Iterator[sqlite3.Connection]:
-        """A transaction that nobody else writes during; on disk when the block ends, undone when it raises."""
+    def write(self, *, durable: bool = True) -> Iterator[sqlite3.Connection]:
+        """A transaction that nobody else writes during; on disk when the block ends, undone when it raises.
+
+        :param durable: False for what may be undone when the machine (not the process) dies before the next commit.
+        """
         with self._writer(), self._connection("write the store") as connection:
             self._check_identity()
+            connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             connection.execute("BEGIN IMMEDIATE")
             try:
                 yield connection

@@ -86,19 +86,26 @@ def replaced_document(item: Incoming, stored: Document, old: KubeObject) -> Docu
     return document
 
 
+def concerns_finalizers(patch: Mapping[str, Any]) -> bool:
+    """Whether a patch says nothing but which finalizers there are, perhaps with conditions."""
+    wanted = patch.get("metadata")
+    return (
+        len(patch) == 1
+        and isinstance(wanted, Mapping)
+        and "finalizers" in wanted
+        and wanted.keys() <= {"finalizers", "uid", "resourceVersion"}
+    )
+
+
 def without_finalizers(kind: Kind[Any], stored: Document, old: KubeObject, patch: Mapping[str, Any]) -> Document | None:
-    """The document after a patch that only takes finalizers away, which can break no rule; None for any other patch.
+    """The document after a patch of the finalizers; None when it does more than take some away.
+
+    Taking them away can break no rule, so that nothing else need be looked at.
 
     :raises ConflictError: a condition in the patch does not hold.
     """
-    wanted = patch.get("metadata")
-    if (
-        len(patch) != 1
-        or not isinstance(wanted, Mapping)
-        or not wanted.keys() <= {"finalizers", "uid", "resourceVersion"}
-    ):
-        return None
-    rest = wanted.get("finalizers", ())
+    wanted = patch["metadata"]
+    rest = wanted["finalizers"]
     if rest is not None and not (isinstance(rest, list) and all(name in old.metadata.finalizers for name in rest)):
         return None
     check_condition(kind, old, uid=wanted.get("uid"), resource_version=wanted.get("resourceVersion"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -42,6 +43,12 @@ spec:
 """
 
 
+@pytest.fixture
+def all_volumes() -> str:
+    """Both."""
+    return f"{VOLUMES}---{BLOCK_VOLUME}"
+
+
 @pytest.fixture(scope="session")
 def checks() -> dict[str, Check]:
     """Every check of the kit, by name."""
@@ -76,14 +83,18 @@ def block_volume() -> str:
 
 
 @pytest.fixture
-def run_kit(pytester: pytest.Pytester, support: None) -> Callable[..., pytest.RunResult]:
-    """Runs the kit: ``run_kit("module:Object", "id", ...)`` with the volumes above, or with other ``volumes``."""
+def run_kit(pytester: pytest.Pytester, support: None) -> Callable[..., Any]:
+    """Runs the kit: ``run_kit("module:Object", "id", ...)`` with the volumes above, or with other ``volumes``.
 
-    def run(plugin: str, *arguments: str, volumes: str = VOLUMES) -> pytest.RunResult:
+    With ``inline`` it gives back the record of the calls of hooks instead of the output.
+    """
+
+    def run(plugin: str, *arguments: str, volumes: str = VOLUMES, inline: bool = False) -> Any:
         options = ["--volume-plugin", plugin]
         if volumes:
             (pytester.path / "volumes.yaml").write_text(volumes)
             options += ["--volume-spec", "volumes.yaml"]
-        return pytester.runpytest_inprocess(*_WITHOUT, *options, *arguments)
+        start = pytester.inline_run if inline else pytester.runpytest_inprocess
+        return start(*_WITHOUT, *options, *arguments)
 
     return run

@@ -17,11 +17,6 @@ stringData: {token: correct-horse-battery}
 """
 
 
-@pytest.fixture
-def all_volumes(block_volume, filesystem_volume):
-    return f"{filesystem_volume}---{block_volume}"
-
-
 def test_a_good_plugin_passes_every_check(run_kit, checks, all_volumes):
     result = run_kit(PLUGIN, NAME, "-rs", volumes=all_volumes)
     outcomes = result.parseoutcomes()
@@ -71,6 +66,14 @@ def test_checks_are_selected_as_tests_are(run_kit, all_volumes, selection, passe
     result = run_kit(PLUGIN, *selection, volumes=all_volumes)
     outcomes = result.parseoutcomes()
     assert (outcomes.pop("passed"), outcomes.keys()) == (passed, {"deselected"})
+
+
+def test_plugins_of_one_name_are_told_apart_by_where_they_are(run_kit):
+    other = "good_variants:ConfiguredPlugin"
+    result = run_kit(PLUGIN, "--volume-plugin", other, f"{other}::it_loads", "-v")
+    result.stdout.fnmatch_lines(f"{other}::it_loads PASSED*")
+    assert result.parseoutcomes()["passed"] == 1
+    assert run_kit(PLUGIN, "--volume-plugin", other, PLUGIN, other, "-k", "it_loads").parseoutcomes()["passed"] == 2
 
 
 def test_an_id_that_no_check_has_selects_nothing(run_kit):

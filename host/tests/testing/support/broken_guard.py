@@ -180,12 +180,12 @@ class nothing_is_left_in_the_process(CompletePlugin):
 
 
 class nothing_is_left_in_the_process__descriptor(CompletePlugin):
-    says = "descriptor"
+    says = "there is left: descriptor"
 
     @hookimpl
     def init(self, host):
         super().init(host)
-        self.descriptor = os.open(host.get_pods_dir() + "/..", os.O_RDONLY)
+        self.descriptor = os.open(host.root_dir, os.O_RDONLY)
 
 
 class nothing_is_left_in_the_process__process(CompletePlugin):

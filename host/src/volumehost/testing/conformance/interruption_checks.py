@@ -72,6 +72,7 @@ def _interrupted(trial: Trial, action: str) -> Iterator[Iterator[tuple[PluginPro
 
 def _interrupt(trial: Trial, process: PluginProcess, action: str) -> Iterator[tuple[PluginProcess, Pod, str]]:
     _ = trial.plugin
+    _rehearse(trial, process, trial.another_pod(), action)  # the very first time makes more than any other
     steps = _rehearse(trial, process, trial.another_pod(), action)
     for number in _points(steps):
         pod = trial.another_pod()

@@ -1,7 +1,6 @@
 """The process behind ``plugin_process``: reads one call a line, runs each in a fork of its own, answers a line.
 
-A fork counts the steps that change something: mounts, and the system calls that Python reports to audit hooks. Before
-the step that it was told it kills itself with SIGKILL, as a power cut or the kernel's memory killer would.
+Before the step that it was told, a fork kills itself with SIGKILL, as a power cut or the kernel's memory killer would.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from volumehost.spec import Spec, VolumeConfig
 from volumehost.testing.conformance.driving import arguments_for, bring_up, let_go, take_down
-from volumehost.testing.conformance.faults import PassingMounter
+from volumehost.testing.conformance.steps import SteppingMounter, Steps
 from volumehost.testing.conformance.subject import load
 from volumehost.testing.plugin_host import PluginTestHost
 
@@ -30,72 +29,6 @@ if TYPE_CHECKING:
     from volumehost.loader.loaded import LoadedPlugin
 
 _DEADLINE = 25.0
-_CHANGING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
-#: Audit events of calls that change something outside of the process.
-_EVENTS = frozenset(
-    {
-        "fcntl.ioctl",
-        "os.chmod",
-        "os.chown",
-        "os.link",
-        "os.mkdir",
-        "os.posix_spawn",
-        "os.remove",
-        "os.removexattr",
-        "os.rename",
-        "os.rmdir",
-        "os.setxattr",
-        "os.symlink",
-        "os.system",
-        "os.truncate",
-        "os.utime",
-        "socket.connect",
-        "sqlite3.connect",
-        "subprocess.Popen",
-    }
-)
-
-
-class Steps:
-    """Counts steps while ``counting``, and ends the process before the one that was chosen."""
-
-    def __init__(self, kill_at: int | None) -> None:
-        self.kill_at = kill_at
-        self.taken: list[str] = []
-        self.counting = False
-
-    def take(self, what: str) -> None:
-        """A step is about to be taken."""
-        if self.counting:
-            self.end()
-            self.taken.append(what)
-
-    def end(self) -> None:
-        """The present step is over; the process too, if the next one is the chosen one."""
-        if len(self.taken) == self.kill_at:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    def audit(self, event: str, arguments: tuple[Any, ...]) -> None:
-        """The audit hook: Python's own account of what it is about to do."""
-        if event in _EVENTS:
-            self.take(f"{event} {_shown(arguments)}")
-        elif event == "open" and len(arguments) > 2 and isinstance(arguments[2], int) and arguments[2] & _CHANGING:
-            self.take(f"open {_shown(arguments)}")
-
-
-def _shown(arguments: tuple[Any, ...]) -> str:
-    first = arguments[0] if arguments else ""
-    return os.fsdecode(first) if isinstance(first, (str, bytes)) else ""
-
-
-class SteppingMounter(PassingMounter):
-    """A mounter each of whose changes is a step."""
-
-    steps: Steps
-
-    def before(self, action: str, target: str) -> None:
-        """A mount or unmount is about to be made."""
-        self.steps.take(f"{action} {target}")
 
 
 class Described:
@@ -126,9 +59,7 @@ class Described:
             volume_config=self.config,
             api=EmbeddedStore(self.store) if self.store else None,
         )
-        mounter = SteppingMounter(host.get_mounter())
-        mounter.steps = steps
-        host.use_mounter(mounter)
+        host.use_mounter(SteppingMounter(host.get_mounter(), steps))
         return host
 
 

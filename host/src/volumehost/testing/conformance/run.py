@@ -14,7 +14,7 @@ import pytest
 from volumehost.errors import VolumeHostError
 from volumehost.testing.conformance.samples import Samples, read_samples
 from volumehost.testing.conformance.sharing import Share, share_out
-from volumehost.testing.conformance.subject import PluginUnderTest, find_plugin
+from volumehost.testing.conformance.subject import PluginUnderTest, find_plugin, with_ids
 from volumehost.testing.conformance.suite import ConformanceItem, ConformanceSuite
 from volumehost.testing.conformance.trial import Trial
 from volumehost.testing.leaks import LeakGuard
@@ -28,7 +28,7 @@ class ConformanceRun:
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
-        self._subjects = [_found(name) for name in dict.fromkeys(config.getoption("volume_plugin"))]
+        self._subjects = with_ids([_found(name) for name in dict.fromkeys(config.getoption("volume_plugin"))])
         self._samples = _read(config)
         self._shares: list[Share] = []
         self._selected: list[str] | None = None
@@ -83,7 +83,7 @@ class ConformanceRun:
     def pytest_report_collectionfinish(self) -> list[str]:
         """Say which volumes of the files are not tested, so that none is left out unnoticed."""
         return [
-            f"volume plugin {share.subject.name}: it does not support {', '.join(share.left_out)}, which is not tested"
+            f"volume plugin {share.subject.id}: it does not support {', '.join(share.left_out)}, which is not tested"
             for share in self._shares
             if share.left_out
         ]
@@ -91,7 +91,7 @@ class ConformanceRun:
     def _suites(self, session: pytest.Session) -> Iterator[ConformanceSuite]:
         self._shares = share_out(self._subjects, self._samples)
         for share in self._shares:
-            if self._selected is None or any(_covers(wanted, share.subject.name) for wanted in self._selected):
+            if self._selected is None or any(_covers(wanted, share.subject.id) for wanted in self._selected):
                 yield ConformanceSuite.of(session, share)
 
     def _own_id(self, argument: str) -> str:
@@ -99,8 +99,8 @@ class ConformanceRun:
         file, separator, rest = argument.partition("::")
         below_root = os.path.relpath(os.path.join(self._config.invocation_params.dir, file), self._config.rootpath)
         for subject in self._subjects:
-            if {file, below_root} & {subject.name, subject.target} and not os.path.exists(file):
-                return subject.name + separator + rest
+            if {file, below_root} & {subject.id, subject.target} and not os.path.exists(file):
+                return subject.id + separator + rest
         return ""
 
     def _is_deselected(self, item: pytest.Item) -> bool:

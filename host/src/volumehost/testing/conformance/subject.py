@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections import Counter
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, cast
 
 from volumehost.errors import PluginLookupError, VolumeHostError
@@ -15,6 +16,8 @@ from volumehost.loader.sources import import_object, split_value
 from volumehost.loader.trust import TrustPolicy
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from volumehost.loader.loaded import LoadedPlugin
     from volumehost.volume_host import VolumeHost
 
@@ -25,7 +28,7 @@ class PluginUnderTest:
 
     ``name`` is its qualified name, or what was asked for when it never told one. ``target`` is ``module:Object``, by
     which another process finds it; ``thing`` is that object: a class, an instance or a module. ``error`` is why it does
-    not load.
+    not load. ``id`` begins the ids of its checks: the name, or the target when several plugins have the same name.
     """
 
     name: str
@@ -33,12 +36,19 @@ class PluginUnderTest:
     thing: object
     origin: Origin = field(default_factory=Origin)
     error: VolumeHostError | None = None
+    id: str = ""
 
     @property
     def distribution(self) -> str:
         """The distribution that it comes from; guessed from the package where it was named as ``module:Object``."""
         top = self.target.partition(":")[0].partition(".")[0]
         return self.origin.distribution or normalize(top)
+
+
+def with_ids(found: Sequence[PluginUnderTest]) -> list[PluginUnderTest]:
+    """The plugins, each with an id of its own."""
+    count = Counter(subject.name for subject in found)
+    return [replace(each, id=each.name if count[each.name] == 1 else each.target) for each in found]
 
 
 def find_plugin(asked: str) -> PluginUnderTest:

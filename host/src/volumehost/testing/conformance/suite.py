@@ -55,10 +55,10 @@ class ConformanceSuite(pytest.Module):
 
     @classmethod
     def of(cls, session: pytest.Session, share: Share) -> Self:
-        """The suite of a plugin, below the session; its id is the plugin's name."""
-        suite = cls.from_parent(session, path=session.config.rootpath / share.subject.name)
+        """The suite of a plugin, below the session; its id is that of the plugin."""
+        suite = cls.from_parent(session, path=session.config.rootpath / share.subject.id)
         suite.path = session.config.rootpath  # hooks of the conftest.py there are for it
-        suite.name = share.subject.name
+        suite.name = share.subject.id
         suite.subject = share.subject
         suite.samples = share.samples
         return suite

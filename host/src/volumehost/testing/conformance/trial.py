@@ -7,8 +7,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NoReturn
 
-from volumehost.mount.mountinfo import read_mount_table
-from volumehost.sdk.names import escape_qualified_name
 from volumehost.testing.conformance.check import not_applicable, require
 from volumehost.testing.conformance.content import Content, observe_content, remove_content, write_content
 from volumehost.testing.conformance.driving import (
@@ -20,6 +18,7 @@ from volumehost.testing.conformance.driving import (
     take_down,
 )
 from volumehost.testing.conformance.faults import FaultyMounter
+from volumehost.testing.conformance.remains import Remains
 from volumehost.testing.conformance.samples import Sample, Samples
 from volumehost.testing.conformance.subject import PluginUnderTest, load
 from volumehost.testing.plugin_host import PluginTestHost
@@ -27,7 +26,6 @@ from volumehost.testing.plugin_host import PluginTestHost
 if TYPE_CHECKING:
     from volumehost.api.objects import Pod
     from volumehost.errors import VolumeHostError
-    from volumehost.host_services import MountPoint
     from volumehost.loader.loaded import LoadedPlugin
     from volumehost.loader.manager import VolumePluginManager
     from volumehost.spec import Spec
@@ -62,7 +60,7 @@ class Trial:
         self._up: dict[str, tuple[Spec, Pod]] = {}
         self._written: list[Content] = []
         self._lets_go = False
-        self._mounts_before = frozenset(_key(mount) for mount in read_mount_table())
+        self._remains = Remains(host)
 
     # --- the plugin and the volume --------------------------------------------------------------------------
 
@@ -191,24 +189,11 @@ class Trial:
 
     def new_mounts(self) -> list[str]:
         """What is mounted now and was not when the trial began."""
-        return [
-            f"{mount.path} ({mount.fs_type} from {mount.source})"
-            for mount in read_mount_table()
-            if _key(mount) not in self._mounts_before
-        ]
+        return self._remains.new_mounts()
 
     def leftovers(self, pod: Pod, spec: Spec | None = None) -> list[str]:
         """What is left of the pod's volume on the disk: its directory, and files of the plugin for this pod."""
-        found = []
-        directory = self.volume_dir(pod, spec)
-        if os.path.lexists(directory):
-            found.append(f"the directory {directory}")
-        escaped = escape_qualified_name(self.plugin.name)
-        for base in (os.path.dirname(directory), f"{self.host.layout.pod_dir(pod.metadata.uid)}/plugins/{escaped}"):
-            for parent, _, files in os.walk(base):
-                if not parent.startswith(directory):
-                    found += [f"the file {parent}/{name}" for name in files]
-        return found
+        return self._remains.of_volume(pod.metadata.uid, self.plugin.name, (spec or self.spec).name())
 
     def require_nothing_left(self, *pods: Pod, after: str = "tear_down", spec: Spec | None = None) -> None:
         """Fail the check when something of the volume is left."""
@@ -245,8 +230,3 @@ class Trial:
             for content in self._written:
                 remove_content(replace(content, path=path))
             self._written.clear()
-
-
-def _key(mount: MountPoint) -> tuple[int, str]:
-    """What stays the same while something is mounted, whatever becomes of its options."""
-    return mount.mount_id, mount.path

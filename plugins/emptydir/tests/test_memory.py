@@ -15,6 +15,7 @@ from volumehost.errors import (
     StillMountedError,
     UncertainProgressError,
     UnmountError,
+    UnsafePathError,
     VolumeHostError,
 )
 from volumehost.mount.mounter import LinuxMounter
@@ -203,3 +204,28 @@ def test_stacked_mounts_are_all_taken_away(plugin, make_spec, pod, data_dir, mou
     tear_down(plugin, pod)
     assert mounts() == []
     assert not os.path.exists(data_dir)
+
+
+def test_an_empty_directory_without_a_marker_becomes_the_volume(plugin, make_spec, pod, data_dir, meta_dir, mounts):
+    """As after a kill between the directory and its mount."""
+    os.makedirs(data_dir)
+    plugin.new_mounter(make_spec("Memory", "1Mi"), pod).set_up(MounterArgs())
+    assert [mount.path for mount in mounts()] == [data_dir]
+    tear_down(plugin, pod)
+    os.makedirs(data_dir)
+    tear_down(plugin, pod)
+    assert not os.path.exists(data_dir)
+    assert not os.path.exists(meta_dir)
+
+
+@pytest.mark.parametrize("medium", ["", "Memory"])
+def test_a_link_in_its_place_is_never_followed(plugin, make_spec, pod, data_dir, directory, mounts, medium):
+    os.makedirs(os.path.dirname(data_dir))
+    os.mkdir(f"{directory}/elsewhere", 0o700)
+    os.symlink(f"{directory}/elsewhere", data_dir)
+    with pytest.raises(UnsafePathError):
+        plugin.new_mounter(make_spec(medium, "1Mi"), pod).set_up(MounterArgs())
+    with pytest.raises(UnsafePathError):
+        tear_down(plugin, pod)
+    assert mounts() == []
+    assert stat.S_IMODE(os.stat(f"{directory}/elsewhere").st_mode) == 0o700

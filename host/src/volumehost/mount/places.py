@@ -185,7 +185,11 @@ def open_place(path: str, resolve: int, *, follow: bool = True) -> int:
     """
     flags = os.O_PATH if follow else os.O_PATH | os.O_NOFOLLOW
     if resolve:
-        return syscalls.openat2(syscalls.AT_FDCWD, path, flags, resolve)
+        try:
+            return syscalls.openat2(syscalls.AT_FDCWD, path, flags, resolve)
+        except BlockingIOError:
+            # Also when anybody on the machine mounted or renamed something during a lookup in the kernel's cache.
+            return syscalls.openat2(syscalls.AT_FDCWD, path, flags, resolve)
     return os.open(path, flags | os.O_CLOEXEC)
 
 

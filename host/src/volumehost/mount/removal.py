@@ -29,7 +29,7 @@ def remove_all_one_filesystem(path: str) -> None:
     :raises StillMountedError: the path is a mount point, or mounts are left in the tree; ``subject`` is the first.
     :raises RemovalError: something else could not be removed; ``paths`` lists what.
     """
-    _remove(path, _Removal(files=True))
+    _remove(path, files=True)
 
 
 def remove_all_at(dir_fd: int, name: str, path: str) -> None:
@@ -48,7 +48,7 @@ def remove_dirs_one_filesystem(path: str) -> None:
     :raises StillMountedError: as above.
     :raises RemovalError: files are left, or something could not be removed.
     """
-    _remove(path, _Removal(files=False))
+    _remove(path, files=False)
 
 
 def remove_dirs_at(dir_fd: int, name: str, path: str) -> None:
@@ -63,16 +63,16 @@ def _remove_at(dir_fd: int, name: str, path: str, removal: _Removal) -> None:
     removal.finish(path)
 
 
-def _remove(path: str, removal: _Removal) -> None:
+def _remove(path: str, *, files: bool) -> None:
     stripped = path.rstrip("/")
-    name = os.path.basename(stripped)
+    name = stripped.rpartition("/")[2]
     if name in {"", ".", ".."}:
         raise RemovalError("it does not name a directory entry", action=f"remove {path}", subject=path)
-    if _removed_at_once(stripped, removal.files):
+    if _removed_at_once(stripped, files):
         return
-    parent = os.path.dirname(stripped) or "."
+    removal = _Removal(files)
     try:
-        parent_fd = os.open(parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        parent_fd = os.open(os.path.dirname(stripped) or ".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):
         return
     except OSError as error:

@@ -9,6 +9,7 @@ Stricter than Kubernetes' own parser in one point: a sign or a dot without any d
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import dataclass
 from enum import StrEnum
@@ -134,6 +135,12 @@ def parse_quantity(text: str) -> Quantity:
     """
     if len(text) > _MAX_LENGTH:
         raise QuantityError(text, f"it is longer than {_MAX_LENGTH} characters")
+    return _parsed(text)
+
+
+# The same few amounts are read again for every volume of every pod; a quantity never changes, so it can be shared.
+@functools.lru_cache(maxsize=512)
+def _parsed(text: str) -> Quantity:
     match = _QUANTITY.fullmatch(text)
     if match is None or not (match[2] or match[3]):
         raise QuantityError(text, _why_not(text))

@@ -127,6 +127,22 @@ def test_mounted_without_the_marker_gets_its_group_and_no_second_mount(
     tear_down(plugin, pod)
 
 
+def test_mounted_without_any_marker_it_is_marked_as_ready_again(plugin, make_spec, pod, data_dir, meta_dir, mounts):
+    """As after a mount by another kubelet; the other marker is for whoever makes or takes away the mount."""
+    mounter = plugin.new_mounter(make_spec("Memory", "1Mi"), pod)
+    mounter.set_up(MounterArgs())
+    assert sorted(os.listdir(meta_dir)) == ["on-mount", "ready"]
+    for name in os.listdir(meta_dir):
+        os.unlink(f"{meta_dir}/{name}")
+    os.rmdir(meta_dir)
+    mounter.set_up(MounterArgs())
+    assert os.listdir(meta_dir) == ["ready"]
+    assert len(mounts()) == 1
+    tear_down(plugin, pod)
+    assert not os.path.exists(data_dir)
+    assert not os.path.exists(meta_dir)
+
+
 def test_a_repeated_set_up_never_changes_the_size_but_says_so(plugin, make_spec, pod, data_dir, mounts, caplog):
     """EMPTYDIR-14."""
     caplog.set_level("INFO")

@@ -13,8 +13,8 @@ import stat
 from typing import TYPE_CHECKING
 
 from volumehost.errors import MountError, SpecError, UncertainProgressError, VolumeHostError
-from volumehost.sdk import is_ready, make_directories, set_ready
-from volumehost_emptydir.place import Found, VolumePlace, has_on_mount_marker, look, write_on_mount_marker
+from volumehost.sdk import is_ready, make_directories
+from volumehost_emptydir.place import Found, VolumePlace, has_on_mount_marker, look, mark_ready, write_on_mount_marker
 from volumehost_emptydir.size import (
     DEFAULT_MEDIUM,
     HUGE_PAGES,
@@ -114,7 +114,7 @@ class EmptyDirMounter:
         if complete:
             return
         self._apply_ownership(directory, args)
-        set_ready(self._place.meta_dir)
+        mark_ready(self._place)
 
     def _check_medium(self) -> None:
         if self._medium not in {DEFAULT_MEDIUM, MEMORY} and not is_huge_pages(self._medium):

@@ -14,6 +14,7 @@ from volumehost import sdk
 from volumehost.errors import MountError, RemovalError, StillMountedError, VolumeHostError
 from volumehost_emptydir.place import (
     ON_MOUNT_FILE,
+    READY_FILE,
     Found,
     VolumePlace,
     has_on_mount_marker,
@@ -98,7 +99,7 @@ class EmptyDirUnmounter:
     def _remove_ready(self, marked: bool) -> None:
         meta_dir = self._place.meta_dir
         try:
-            sdk.remove_all_one_filesystem(f"{meta_dir}/ready" if marked else meta_dir)
+            sdk.remove_all_one_filesystem(f"{meta_dir}/{READY_FILE}" if marked else meta_dir)
         except VolumeHostError as error:
             raise RemovalError(
                 f"failed to remove ready dir [{meta_dir}]: {error}",

@@ -218,6 +218,7 @@ def test_leaving_while_an_operation_hangs_keeps_the_root_directory_locked(manage
     finally:
         gate.set()
         assert parts.pool.stop(20)
+        parts.host.get_kube_client().close()
         parts.lock.release()
 
 

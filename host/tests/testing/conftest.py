@@ -95,6 +95,7 @@ def run_kit(pytester: pytest.Pytester, support: None) -> Callable[..., Any]:
             (pytester.path / "volumes.yaml").write_text(volumes)
             options += ["--volume-spec", "volumes.yaml"]
         start = pytester.inline_run if inline else pytester.runpytest_inprocess
-        return start(*_WITHOUT, *options, *arguments)
+        without = [each for each in _WITHOUT if each.removeprefix("-pno:") not in arguments]
+        return start(*without, *options, *arguments)
 
     return run

@@ -34,7 +34,7 @@ def check_of(plugin):
 
 def finding(text):
     """What happened, without the statement of what must hold."""
-    return text.partition("\n\n")[2] if text.startswith("must hold: ") else text
+    return text.partition("\n\nmust hold: ")[0]
 
 
 def verdict(reports, says):

@@ -76,6 +76,34 @@ def test_plugins_of_one_name_are_told_apart_by_where_they_are(run_kit):
     assert run_kit(PLUGIN, "--volume-plugin", other, PLUGIN, other, "-k", "it_loads").parseoutcomes()["passed"] == 2
 
 
+def test_a_module_can_be_a_plugin(run_kit, pytester):
+    """A module whose functions are hooks has no class to make anew; it can be tested all the same."""
+    pytester.makepyfile(
+        module_plugin="""
+        from volumehost import hookimpl
+        from complete_plugin import CompletePlugin
+
+        plugin = CompletePlugin()
+        for name in dir(CompletePlugin):
+            if getattr(getattr(CompletePlugin, name), "volumehost_impl", None):
+                globals()[name] = getattr(plugin, name)
+        """
+    )
+    pytester.syspathinsert()
+    result = run_kit("module_plugin", NAME, "-k", "loads or twice or restart or new_plugin")
+    outcomes = result.parseoutcomes()
+    assert outcomes.keys() == {"passed", "deselected"}
+    assert outcomes["passed"] > 5
+
+
+def test_what_failed_is_run_again_with_lf(pytester, run_kit):
+    plugin = "broken_lifecycle:set_up_twice_is_harmless"
+    options = "-p", "cacheprovider", NAME, "-k", "twice_is_harmless"
+    assert run_kit(plugin, *options).parseoutcomes()["failed"] == 1
+    again = run_kit(plugin, *options, "--lf").parseoutcomes()
+    assert (again["failed"], again.get("passed", 0)) == (1, 0)
+
+
 def test_an_id_that_no_check_has_selects_nothing(run_kit):
     assert run_kit(PLUGIN, f"{NAME}::no_such_check").ret == pytest.ExitCode.NO_TESTS_COLLECTED
 
@@ -146,9 +174,10 @@ def test_a_verdict_says_what_must_hold_and_what_happened(run_kit):
     result = run_kit("broken_lifecycle:set_up_twice_is_harmless", f"{NAME}::set_up_twice_is_harmless")
     result.stdout.fnmatch_lines(
         [
-            "must hold: A set_up of a volume that is set up succeeds, keeps its content*(VOL-05, MOUNTOP-15)",
-            "",
             "the second set_up made 1 more mount(s): *",
+            "",
+            "must hold: A set_up of a volume that is set up succeeds, keeps its content*(VOL-05, MOUNTOP-15)",
+            "FAILED example.com/complete::set_up_twice_is_harmless - the second set_up *",
         ]
     )
     assert "Traceback" not in result.stdout.str()

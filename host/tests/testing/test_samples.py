@@ -26,13 +26,13 @@ CLAIM = """
 apiVersion: v1
 kind: PersistentVolumeClaim
 metadata: {name: db}
-spec: {volumeName: pv-db, resources: {requests: {storage: 1Gi}}}
+spec: {volumeName: pv-db, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
 """
 VOLUME = """
 apiVersion: v1
 kind: PersistentVolume
 metadata: {name: pv-db}
-spec: {hostPath: {path: /srv/db}, capacity: {storage: 1Gi}}
+spec: {hostPath: {path: /srv/db}, capacity: {storage: 1Gi}, accessModes: [ReadWriteOnce]}
 """
 REST = """
 apiVersion: storage.k8s.io/v1
@@ -78,7 +78,7 @@ def test_volumes_of_pods_with_their_claims(read):
 
 
 def test_a_persistent_volume_that_names_its_claim_is_enough(read):
-    samples = read(POD, VOLUME.replace("capacity", "claimRef: {name: db}, capacity"))
+    samples = read(POD, VOLUME.replace("capacity", "claimRef: {name: db, namespace: default}, capacity"))
     assert samples.volumes[2].spec.name() == "pv-db"
 
 
@@ -114,6 +114,7 @@ def test_claim_class_and_objects_for_plugins(read):
         (POD, "volume db of pod web uses the claim db, which no PersistentVolume is for"),
         (POD.replace("emptyDir", "emptyDr"), "unknown field, did you mean emptyDir"),
         (POD.replace("{name: web}", "[web]"), r"\$.metadata: "),
+        (VOLUME.replace("accessModes: [ReadWriteOnce]", "accessModes: []"), "spec.accessModes: Required value"),
         ("a: [", "0.yaml"),
     ],
 )

@@ -3,6 +3,7 @@
 # ruff: noqa: N801 - classes are named after checks, and after attributes of the plugin that they break
 
 import os
+import uuid
 
 from complete_plugin import Attachments, BlockVolume, CompletePlugin, DeviceMounts
 
@@ -88,9 +89,14 @@ class the_device_mount_path_is_the_plugins_own(CompletePlugin):
 class the_device_mount_path_is_the_plugins_own__restart(CompletePlugin):
     says = "after a restart"
 
+    @hookimpl
+    def init(self, host):
+        super().init(host)
+        self.birth = uuid.uuid4()
+
     class device_mounts(DeviceMounts):
         def path_of(self, handle):
-            return f"{super().path_of(handle)}-{id(self.plugin)}"
+            return f"{super().path_of(handle)}-{self.plugin.birth}"
 
 
 class mounting_the_device_twice_is_harmless(CompletePlugin):

@@ -52,17 +52,13 @@ class Samples:
 def read_samples(files: Sequence[str]) -> Samples:
     """Read the files.
 
-    :raises ManifestError: something cannot be read, has a field that does not exist, or a claim leads nowhere.
+    :raises ManifestError: something cannot be read, is invalid, has an unknown field, or a claim leads nowhere.
     """
     if not files:
         return Samples()
-    from volumehost.api.manifests import load_manifests
     from volumehost.api.objects import PersistentVolume, PersistentVolumeClaim, Pod, StorageClass
 
-    manifests = load_manifests(files)
-    for manifest in manifests:
-        _refuse_unknown_fields(manifest)
-    objects: list[Any] = [manifest.obj for manifest in manifests]
+    objects = _load(files)
     pods = [each for each in objects if isinstance(each, Pod)]
     claims = [each for each in objects if isinstance(each, PersistentVolumeClaim)]
     volumes = [each for each in objects if isinstance(each, PersistentVolume)]
@@ -76,6 +72,21 @@ def read_samples(files: Sequence[str]) -> Samples:
         tuple(each for each in objects if not isinstance(each, Pod)),
         tuple(files),
     )
+
+
+def _load(files: Sequence[str]) -> list[Any]:
+    """The objects of the files, checked as an API server would check them."""
+    from volumehost.api.manifest_checks import check_manifests
+    from volumehost.api.manifests import load_manifests
+
+    manifests = load_manifests(files)
+    for manifest in manifests:
+        _refuse_unknown_fields(manifest)
+    try:
+        return [manifest.obj for manifest in check_manifests(manifests)]
+    except ExceptionGroup as group:
+        text = "\n  ".join(map(str, group.exceptions))
+        raise ManifestError(text, action="reading the volumes to test with") from None
 
 
 def _refuse_unknown_fields(manifest: Manifest) -> None:
@@ -128,7 +139,7 @@ def _bound_volume(
         f"volume {volume.name} of pod {pod.metadata.name} uses the claim {name}, which no PersistentVolume is for",
         source=where,
         action="reading the volumes to test with",
-        hint="add the PersistentVolume, with spec.claimRef.name, or the claim with spec.volumeName",
+        hint="add the PersistentVolume with a spec.claimRef, or with it the claim with spec.volumeName",
     )
 
 

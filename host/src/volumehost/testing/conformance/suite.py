@@ -125,11 +125,11 @@ class ConformanceItem(pytest.Function):
         return code.co_filename, code.co_firstlineno - 1, self.name
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:  # noqa: ARG002 - as in Node
-        """A verdict is shown as what must hold and what happened; an exception of the plugin with its traceback."""
+        """A verdict is shown as what happened and what must hold; an exception of the plugin with its traceback."""
         if not isinstance(excinfo.value, ConformanceFailure) or self.config.getoption("fulltrace"):
             return super().repr_failure(excinfo)
         rules = f" ({', '.join(self.check.rules)})" if self.check.rules else ""
-        return f"must hold: {self.check.statement}{rules}\n\n{excinfo.value}"
+        return f"{excinfo.value}\n\nmust hold: {self.check.statement}{rules}"
 
 
 def check_trial(check: Check, trial: Trial) -> None:

@@ -200,6 +200,19 @@ def test_a_plugin_that_hangs_fails_its_check_and_not_the_run(run_kit):
     result.stdout.fnmatch_lines("*did not come back within 0.3 s*")
 
 
+def test_a_plugin_that_hangs_everywhere_holds_up_neither_collection_nor_cleaning_up(run_kit, all_volumes):
+    ids = [f"{NAME}::it_supports_its_own_volume[work]", f"{NAME}::it_can_be_set_up", f"{NAME}::it_loads"]
+    result = run_kit("good_variants:SilentPlugin", "--volume-timeout", "0.3", *ids, volumes=all_volumes)
+    outcomes = result.parseoutcomes()
+    assert (outcomes["failed"], outcomes["passed"]) == (1, 2)
+
+
+def test_a_plugin_that_ends_the_process_fails_its_check_and_not_the_run(run_kit):
+    ids = [f"{NAME}::it_can_be_set_up", f"{NAME}::set_up_killed_at_any_step_can_be_repeated", f"{NAME}::it_loads"]
+    outcomes = run_kit("good_variants:ExitingPlugin", *ids).parseoutcomes()
+    assert (outcomes["failed"], outcomes["passed"]) == (2, 1)
+
+
 def test_the_header_says_what_is_tested(run_kit):
     run_kit(PLUGIN, f"{NAME}::it_loads").stdout.fnmatch_lines(f"volume plugin: {NAME} ({PLUGIN})")
 

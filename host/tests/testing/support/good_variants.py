@@ -32,6 +32,26 @@ class HangingPlugin(CompletePlugin):
             threading.Event().wait(30)
 
 
+class SilentPlugin(CompletePlugin):
+    """Never says whether a volume is its own, and never lets go of one."""
+
+    @hookimpl
+    def can_support(self, spec):
+        threading.Event().wait(30)
+
+    class volume(Volume):  # noqa: N801 - the attribute of the plugin
+        def tear_down_at(self, directory):
+            threading.Event().wait(30)
+
+
+class ExitingPlugin(CompletePlugin):
+    """Ends the process when it is asked to mount."""
+
+    class volume(Volume):  # noqa: N801 - the attribute of the plugin
+        def set_up_at(self, directory, args):
+            raise SystemExit("enough")
+
+
 class FailingPlugin(CompletePlugin):
     """Cannot mount here."""
 

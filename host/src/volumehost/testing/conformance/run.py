@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from volumehost.errors import VolumeHostError
+from volumehost.loader.guard import Guard
 from volumehost.testing.conformance.samples import Samples, read_samples
 from volumehost.testing.conformance.sharing import Share, share_out
 from volumehost.testing.conformance.subject import PluginUnderTest, find_plugin, with_ids
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from volumehost.testing.plugin_host import PluginTestHost
 
 
+_NO_LIMIT = 3600.0
+
+
 class ConformanceRun:
     """Adds one suite for each plugin to the session."""
 
@@ -30,6 +34,8 @@ class ConformanceRun:
         self._config = config
         self._subjects = with_ids([_found(name) for name in dict.fromkeys(config.getoption("volume_plugin"))])
         self._samples = _read(config)
+        limit: float = config.getoption("volume_timeout")
+        self._timeout = limit if limit > 0 else _NO_LIMIT
         self._shares: list[Share] = []
         self._selected: list[str] | None = None
 
@@ -42,7 +48,7 @@ class ConformanceRun:
         with LeakGuard(str(tmp_path), grace=0.0) as guard:
             trial = Trial(item.subject, volumehost_host, item.samples, item.sample)
             yield trial
-            trial.close()
+            Guard().run(trial.close, self._timeout, "clean up")  # with a deadline: what hung before may hang again
             guard.take_away()
 
     @pytest.hookimpl(tryfirst=True)
@@ -89,7 +95,7 @@ class ConformanceRun:
         ]
 
     def _suites(self, session: pytest.Session) -> Iterator[ConformanceSuite]:
-        self._shares = share_out(self._subjects, self._samples)
+        self._shares = share_out(self._subjects, self._samples, timeout=self._timeout)
         for share in self._shares:
             if self._selected is None or any(_covers(wanted, share.subject.id) for wanted in self._selected):
                 yield ConformanceSuite.of(session, share)

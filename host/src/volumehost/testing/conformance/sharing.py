@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
+from volumehost.loader.guard import Guard
 from volumehost.testing.conformance.samples import Sample, Samples
 from volumehost.testing.conformance.subject import PluginUnderTest, load
 from volumehost.testing.plugin_host import PluginTestHost
@@ -21,15 +22,15 @@ class Share:
     left_out: tuple[str, ...] = ()
 
 
-def share_out(subjects: Sequence[PluginUnderTest], samples: Samples) -> list[Share]:
-    """Each plugin gets the volumes that it supports.
+def share_out(subjects: Sequence[PluginUnderTest], samples: Samples, *, timeout: float = 60.0) -> list[Share]:
+    """Each plugin gets the volumes that it supports; one that does not answer within ``timeout`` seconds, none.
 
     One that supports none gets those that no other plugin supports: its checks then tell what is wrong. A single
     volume of a single plugin is its own, without a question.
     """
     if len(subjects) == 1 and len(samples.volumes) <= 1:
         return [Share(subjects[0], samples)]
-    supported = [_supported(subject, samples.volumes) for subject in subjects]
+    supported = [_supported(subject, samples.volumes, timeout) for subject in subjects]
     known = set().union(*supported)
     nobodys = tuple(sample for sample in samples.volumes if sample.label not in known)
     return [_share(subject, samples, own, nobodys) for subject, own in zip(subjects, supported, strict=True)]
@@ -42,18 +43,23 @@ def _share(subject: PluginUnderTest, samples: Samples, own: set[str], nobodys: t
     return Share(subject, replace(samples, volumes=volumes), tuple(sample.label for sample in nobodys))
 
 
-def _supported(subject: PluginUnderTest, volumes: Sequence[Sample]) -> set[str]:
-    """Labels of the volumes that the plugin supports; none when it does not load or fails to answer."""
+def _supported(subject: PluginUnderTest, volumes: Sequence[Sample], timeout: float) -> set[str]:
+    """Labels of the volumes that the plugin supports; none when it does not load or does not answer."""
+    with tempfile.TemporaryDirectory(prefix="volumehost-") as directory:
+        outcome = Guard().run(lambda: _ask(subject, volumes, directory), timeout, f"ask {subject.name}")
+    return outcome.value if outcome.error is None else set()
+
+
+def _ask(subject: PluginUnderTest, volumes: Sequence[Sample], directory: str) -> set[str]:
     found: set[str] = set()
-    with tempfile.TemporaryDirectory(prefix="volumehost-") as directory, suppress(Exception):
-        host = PluginTestHost(directory)
-        manager, plugin = load(subject.thing, host)
-        try:
-            for sample in volumes:
-                with suppress(Exception):
-                    if plugin.can_support(sample.new_spec()) is True:
-                        found.add(sample.label)
-        finally:
-            manager.close()
-            host.close()
+    host = PluginTestHost(directory)
+    manager, plugin = load(subject.thing, host)
+    try:
+        for sample in volumes:
+            with suppress(Exception):  # it fails again in the checks, which tell
+                if plugin.can_support(sample.new_spec()) is True:
+                    found.add(sample.label)
+    finally:
+        manager.close()
+        host.close()
     return found

@@ -25,6 +25,7 @@ def chained(error: Exception, cause: Exception) -> Exception:
         (errors.NoPluginMatchedError("no"), 1),
         (errors.WaitTimeoutError("no"), 4),
         (errors.UnmountTimeoutError("no"), 4),
+        (errors.MountTimeoutError("no"), 4),
         (errors.ManifestError("no"), 1),
         (chained(errors.ManifestError("no"), FileNotFoundError()), 3),
         (chained(errors.ManifestError("no"), PermissionError()), 1),

@@ -24,7 +24,7 @@ INTERRUPTED = 130
 BROKEN_PIPE = 141
 
 _NOT_FOUND = (errors.ObjectNotFoundError, errors.PluginNotFoundError)
-_TIMED_OUT = (errors.WaitTimeoutError, errors.UnmountTimeoutError)
+_TIMED_OUT = (errors.WaitTimeoutError, errors.MountTimeoutError, errors.UnmountTimeoutError)
 
 
 def exit_code(error: BaseException) -> int:

@@ -65,6 +65,7 @@ NO_RESIZING = {
 }
 NO_REFRESH = {"a_refresh_that_fails_keeps_the_volume": "a refresh cannot be made to fail"}
 NO_SECRET = {"secrets_are_shown_nowhere": "the volume has no options or attributes"}
+INCOMPLETE = {"a_complete_rebuilt_spec_names_the_same_storage": "the rebuilt spec is marked as incomplete"}
 NO_MOUNT = {"a_mount_that_fails_raises_from_the_tree_and_leaves_nothing": "set_up mounts nothing"}
 
 
@@ -95,7 +96,7 @@ def assert_conforms(pytester):
     ids=["default", "memory"],
 )
 def test_empty_dir(assert_conforms, volume, more):
-    skipped = {**NO_DEVICE, **NO_BLOCK, **NO_EXPANSION, **NO_STORAGE, **NO_REFRESH, **NO_SECRET, **more}
+    skipped = {**NO_DEVICE, **NO_BLOCK, **NO_EXPANSION, **NO_STORAGE, **NO_REFRESH, **NO_SECRET, **INCOMPLETE, **more}
     name = "kubernetes.io/empty-dir"
     assert_conforms(name, name, POD.format(volumes=f"  - {volume}"), skipped)
 
@@ -120,6 +121,7 @@ def test_host_path(assert_conforms, pytester):
         **NO_REFRESH,
         **NO_SECRET,
         **NO_MOUNT,
+        **INCOMPLETE,
         "it_can_be_set_up_at_another_directory": "SetUpAt() does not make sense for host paths",
         "metrics_are_sensible_or_not_supported": "not supported",
         "the_group_of_the_pod_owns_a_managed_volume": "its attributes do not say managed",
@@ -135,5 +137,5 @@ def test_host_path(assert_conforms, pytester):
 def test_the_plugin_of_a_third_party(assert_conforms, pytester):
     pytester.syspathinsert(REPOSITORY / "tests" / "packages" / "acme-volumes" / "src")
     volume = "  - {name: work, flexVolume: {driver: example.com/scratch, options: {size: 4Mi}}}"
-    skipped = {**NO_DEVICE, **NO_BLOCK, **NO_EXPANSION, **NO_STORAGE, **NO_RESIZING, **NO_REFRESH}
+    skipped = {**NO_DEVICE, **NO_BLOCK, **NO_EXPANSION, **NO_STORAGE, **NO_RESIZING, **NO_REFRESH, **INCOMPLETE}
     assert_conforms("acme_volumes.plugin:ScratchPlugin", "example.com/scratch", POD.format(volumes=volume), skipped)

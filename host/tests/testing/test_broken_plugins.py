@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from volumehost.testing.conformance.subject import find_plugin, with_ids
+from volumehost.testing.leaks import LeakGuard
 
 pytestmark = pytest.mark.root
 
@@ -47,6 +48,16 @@ def verdict(reports, says):
     return "" if any(says in text for text in texts) else f"{says!r} is not in {texts}"
 
 
+@pytest.fixture
+def no_process_left(tmp_path):
+    """What the broken plugins start is gone when the run is over."""
+    with LeakGuard(str(tmp_path), grace=0.0) as guard:
+        yield
+        left = [leak for leak in guard.leaks() if leak.kind == "process"]
+        guard.take_away()
+    assert left == []
+
+
 @pytest.mark.parametrize(
     "plugins",
     [
@@ -55,7 +66,7 @@ def verdict(reports, says):
     ],
     ids=[*MODULES, *ALONE],
 )
-def test_each_check_notices_what_it_is_for(run_kit, all_volumes, plugins):
+def test_each_check_notices_what_it_is_for(no_process_left, run_kit, all_volumes, plugins):
     first, *more = plugins
     options = [option for name in more for option in ("--volume-plugin", name)]
     ids = {

@@ -10,13 +10,15 @@ from volumehost.testing.leaks import LeakGuard
 if TYPE_CHECKING:
     from volumehost.testing.conformance.trial import Trial
 
+_GRACE = 1.0  # seconds for threads and processes that shutdown told to end
+
 
 @check("PLUG-01", "BR-18")
 def nothing_is_left_in_the_process(trial: Trial) -> None:
     """After the whole life of a volume and a shutdown no thread (but daemons), process, descriptor, loop device or
     mount is left.
     """
-    with LeakGuard(trial.host.root_dir) as guard:
+    with LeakGuard(trial.host.root_dir, grace=_GRACE) as guard:
         _live(trial)
         with LeakGuard(trial.host.root_dir, grace=0.0) as second:
             _live(trial)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from volumehost.loader.guard import Guard
 from volumehost.testing.conformance.samples import Sample, Samples
 from volumehost.testing.conformance.subject import PluginUnderTest, load
+from volumehost.testing.leaks import LeakGuard
 from volumehost.testing.plugin_host import PluginTestHost
 
 
@@ -45,8 +46,9 @@ def _share(subject: PluginUnderTest, samples: Samples, own: set[str], nobodys: t
 
 def _supported(subject: PluginUnderTest, volumes: Sequence[Sample], timeout: float) -> set[str]:
     """Labels of the volumes that the plugin supports; none when it does not load or does not answer."""
-    with tempfile.TemporaryDirectory(prefix="volumehost-") as directory:
+    with tempfile.TemporaryDirectory(prefix="volumehost-") as directory, LeakGuard(directory, grace=0.0) as guard:
         outcome = Guard().run(lambda: _ask(subject, volumes, directory), timeout, f"ask {subject.name}")
+        guard.take_away()
     return outcome.value if outcome.error is None else set()
 
 

@@ -28,10 +28,13 @@ def timeout_option(words: str) -> Callable[[Callable[..., object]], Callable[...
 
 
 def root_dir_exists(settings: Settings) -> bool:
-    """Whether there is a root directory: where there is none, nothing can be mounted."""
+    """Whether there is a root directory: where there is none, nothing can be mounted.
+
+    Something else in its place counts, so that whoever wants to use it says what is wrong with it.
+    """
     from volumehost.hosts.root_dir import resolve_root_dir
 
-    return os.path.isdir(resolve_root_dir(settings.root))
+    return os.path.lexists(resolve_root_dir(settings.root))
 
 
 @contextmanager
@@ -40,11 +43,13 @@ def volume_manager(
 ) -> Iterator[VolumeManager | None]:
     """A manager at work on the root directory, as soon as no other process has it; None when ``unless`` came true.
 
-    Checks first that this process can mount at all, before anything is made.
+    Checks first that this process can mount at all, before anything is made. The command's own output has to wait for
+    the end of the block.
 
     :raises MissingPrivilegeError: it cannot.
     :raises WaitTimeoutError: another process kept the root directory for ``timeout`` seconds.
     """
+    from volumehost.cli.streams import plugins_print_to_stderr
     from volumehost.mount.privileges import check_mount_privileges
     from volumehost.node.manager import VolumeManager
     from volumehost.node.turn import manager_in_turn
@@ -54,7 +59,7 @@ def volume_manager(
     def make() -> VolumeManager:
         return VolumeManager(settings.root, node_name=settings.node_name)
 
-    with manager_in_turn(make, timeout, on_wait=_tell, unless=unless) as manager:
+    with plugins_print_to_stderr(), manager_in_turn(make, timeout, on_wait=_tell, unless=unless) as manager:
         yield manager
 
 

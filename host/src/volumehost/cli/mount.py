@@ -12,7 +12,7 @@ from volumehost.cli.command import Command
 from volumehost.cli.complete import pod_names
 from volumehost.cli.managing import at_work, timeout_option, volume_manager
 from volumehost.cli.objects import NameType, read_manifests, reference
-from volumehost.cli.options import Settings, shared_options
+from volumehost.cli.options import DEFAULT_NAMESPACE, Settings, shared_options
 from volumehost.cli.pod_report import pod_data, pod_label, volume_table
 from volumehost.cli.progress import progress
 from volumehost.errors import InvalidObjectError, VolumeHostError
@@ -69,8 +69,9 @@ def mount(settings: Settings, pod: str | None, filenames: tuple[str, ...], *, wa
             manager.sync_pod(each)
         if wait:
             errors += _wait(manager, pods, deadline, settings.verbosity)
-        if pods or not errors:
-            _print(settings, [manager.pod_status(each) for each in pods])
+        statuses = [manager.pod_status(each) for each in pods]
+    if pods or not errors:
+        _print(settings, statuses)
     if errors:
         raise errors[0] if len(errors) == 1 else ExceptionGroup("pods could not be mounted", errors)
 
@@ -131,13 +132,19 @@ def _wait(manager: VolumeManager, pods: Sequence[Pod], deadline: float, verbosit
             try:
                 manager.wait_for_pod(pod, timeout=max(0.0, deadline - time.monotonic()), attempts=ATTEMPTS)
             except VolumeHostError as error:
-                name = pod.metadata.name
+                of_pod = _arguments_of(pod)
                 error.hint = error.hint or (
-                    f"the other volumes are mounted; 'volumehost mount {name}' tries again, "
-                    f"'volumehost unmount {name}' takes all away"
+                    f"the other volumes are mounted; 'volumehost mount {of_pod}' tries again, "
+                    f"'volumehost unmount {of_pod}' takes all away"
                 )
                 errors.append(error)
     return errors
+
+
+def _arguments_of(pod: Pod) -> str:
+    """How a command line names the pod."""
+    name, namespace = pod.metadata.name, pod.metadata.namespace
+    return name if namespace == DEFAULT_NAMESPACE else f"-n {namespace} {name}"
 
 
 def _print(settings: Settings, statuses: Sequence[PodStatus]) -> None:

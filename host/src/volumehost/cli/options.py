@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 ROOT_DIR_VARIABLE = "VOLUMEHOST_ROOT_DIR"
 DEFAULT_ROOT_DIR = "/var/lib/volumehost"
+DEFAULT_NAMESPACE = "default"
 OUTPUTS = ("table", "json", "yaml", "name")
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -34,7 +35,7 @@ class Settings:
         self.root_dir = DEFAULT_ROOT_DIR
         self.node_name: str | None = None
         self.output = "table"
-        self.namespace = "default"
+        self.namespace = DEFAULT_NAMESPACE
         self.namespace_given = False
         self.verbosity = 0
 

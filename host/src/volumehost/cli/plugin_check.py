@@ -11,6 +11,7 @@ from volumehost.cli.complete import plugin_names
 from volumehost.cli.options import Settings, shared_options
 from volumehost.cli.plugin_report import as_data, inspect_plugins, origin_of, state_of
 from volumehost.cli.plugin_show import select
+from volumehost.cli.streams import plugins_print_to_stderr
 from volumehost.cli.tables import format_table, printable
 
 if TYPE_CHECKING:
@@ -37,7 +38,8 @@ def check(ctx: click.Context, distribution: str | None) -> None:
     from volumehost.loader.examination import examine
 
     manager = inspect_plugins()
-    conflicts = examine(manager)
+    with plugins_print_to_stderr():
+        conflicts = examine(manager)
     statuses = manager.plugins()
     if distribution is not None:
         statuses = select(statuses, distribution)

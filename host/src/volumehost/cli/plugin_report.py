@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
+from volumehost.cli.streams import plugins_print_to_stderr
 from volumehost.loader.manager import VolumePluginManager
 from volumehost.loader.prober import EntryPointProber
 
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
 def inspect_plugins() -> VolumePluginManager:
     """Load every installed plugin that may be loaded, to be looked at: none is initialised."""
     manager = VolumePluginManager(inspect_only=True)
-    manager.init_plugins(prober=EntryPointProber())
+    with plugins_print_to_stderr():
+        manager.init_plugins(prober=EntryPointProber())
     return manager
 
 

@@ -40,6 +40,8 @@ logger = logging.getLogger(__name__)
 
 #: Seconds after which a removed distribution's plugins are unloaded; one that comes back sooner just goes on.
 SETTLE = 1.0
+#: Of so many plugins that did not load the cause is told where one is missing.
+_CAUSES = 3
 
 
 class VolumePluginManager(DerivedLookups):
@@ -255,9 +257,12 @@ class VolumePluginManager(DerivedLookups):
         """Why a plugin may be missing, and for a kind of volume that nobody serves what to do."""
         aside = [plugin for plugin in self._refresher.snapshot.by_name.values() if self._asker.is_aside(plugin)]
         hints = [f"set aside: {', '.join(sorted(plugin.name for plugin in aside))}"] if aside else []
-        failed = sum(each.state in (status.FAILED, status.CONFLICT, status.INCOMPATIBLE) for each in self._statuses())
+        failed = [each for each in self._statuses() if each.state in status.NOT_LOADED]
         if failed:
-            hints.append(f"{failed} plugin(s) did not load: volumehost plugins check")
+            # With the cause: a refused init shows nowhere else, as whoever only looks at plugins starts none of them.
+            causes = "; ".join(f"{each.name} ({each.detail})" for each in failed[:_CAUSES])
+            more = f" and {len(failed) - _CAUSES} more" if len(failed) > _CAUSES else ""
+            hints.append(f"{len(failed)} plugin(s) did not load: {causes}{more}: volumehost plugins check")
         if self._refresher.error is not None:
             hints.append(f"the last look for plugins failed: {self._refresher.error!r}")
         if kind:

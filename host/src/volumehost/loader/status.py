@@ -23,6 +23,8 @@ FAILED = "failed"
 CONFLICT = "conflict"
 INCOMPATIBLE = "incompatible"
 DENIED = "denied"
+#: States of plugins that somebody may miss.
+NOT_LOADED = frozenset({FAILED, CONFLICT, INCOMPATIBLE})
 
 
 class PluginStatus(NamedTuple):

@@ -63,7 +63,7 @@ class AttachOperation:
         steps.enter("attach")
         try:
             device_path = use.plugin.new_attacher().attach(use.spec, node)
-        except Exception as error:
+        except BaseException as error:
             raise self._failure(error) from error
         steps.enter("mark-attached")
         services.actual.mark_attached(use.volume, use.plugin.name, use.spec, Attachability.TRUE, device_path)
@@ -113,7 +113,7 @@ class DetachOperation:
         steps.enter("detach")
         try:
             plugin.new_detacher().detach(plugin_volume_name, services.host.get_node_name())
-        except Exception as error:
+        except BaseException as error:
             raise self._failure("DetachVolume.Detach failed", error) from error
         steps.enter("mark-detached")
         services.actual.mark_detached(volume.name)

@@ -28,7 +28,7 @@ def mount_device(services: Services, use: VolumeUse, device_path: str, steps: St
     device_mounter = use.plugin.new_device_mounter()
     try:
         mount_path = device_mounter.get_device_mount_path(use.spec)
-    except Exception as error:
+    except BaseException as error:
         raise failure("MountVolume.GetDeviceMountPath failed", error) from error
     steps.enter("mount-device")
     use.plugin.hold(plugin_user(use.volume, ""))
@@ -37,7 +37,7 @@ def mount_device(services: Services, use: VolumeUse, device_path: str, steps: St
     services.journal.sync(services.journal.write(record))
     try:
         device_mounter.mount_device(use.spec, device_path, mount_path, DeviceMounterArgs(fs_group=use.fs_group))
-    except Exception as error:
+    except BaseException as error:
         _mark_failure(services, use, device_path, mount_path, error)
         raise failure("MountVolume.MountDevice failed", error) from error
     steps.enter("mark-device-mounted")
@@ -45,7 +45,7 @@ def mount_device(services: Services, use: VolumeUse, device_path: str, steps: St
     services.note({"v": use.volume, "dev": MOUNTED, "err": ""})
 
 
-def _mark_failure(services: Services, use: VolumeUse, device_path: str, mount_path: str, error: Exception) -> None:
+def _mark_failure(services: Services, use: VolumeUse, device_path: str, mount_path: str, error: BaseException) -> None:
     """OPERR-02: what a failed MountDevice makes of the device's state."""
     volume = services.actual.get_volume(use.volume)
     state = volume.device_state if volume is not None else DeviceState.NOT_MOUNTED

@@ -50,7 +50,7 @@ class UnmountDeviceOperation:
         self._mark(DeviceState.UNCERTAIN, path)
         try:
             plugin.new_device_unmounter().unmount_device(path)
-        except Exception as error:
+        except BaseException as error:
             raise self._failure("UnmountDevice failed", error) from error
         steps.enter("check-opened")
         self._check_opened()
@@ -86,7 +86,7 @@ class UnmountDeviceOperation:
             if volume.spec is None:
                 raise SpecError("neither spec nor device mount path are known", subject=volume.name)
             return plugin.new_device_mounter().get_device_mount_path(volume.spec)
-        except Exception as error:
+        except BaseException as error:
             gone = isinstance(error, FileNotFoundError) or "does not exist" in str(error)
             if gone and volume.device_mount_path:
                 return volume.device_mount_path
@@ -95,7 +95,7 @@ class UnmountDeviceOperation:
     def _check_references(self, plugin: LoadedPlugin, path: str) -> None:
         try:
             references = plugin.get_device_mount_refs(path)
-        except Exception as error:
+        except BaseException as error:
             raise self._failure("GetDeviceMountRefs check failed", error) from error
         elsewhere = mounts_elsewhere(path, list(references))
         if elsewhere:

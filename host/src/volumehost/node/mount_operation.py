@@ -102,7 +102,7 @@ class MountOperation:
         steps.enter("set-up")
         try:
             mounter.set_up(self._arguments())
-        except Exception as error:
+        except BaseException as error:
             self._set_up_failed(error, mounter)
             raise self._failure("MountVolume.SetUp failed", error) from error
         steps.enter("mark-mounted")
@@ -201,7 +201,7 @@ class MountOperation:
             is_mount=is_mount,
         )
 
-    def _set_up_failed(self, error: Exception, mounter: Mounter) -> None:
+    def _set_up_failed(self, error: BaseException, mounter: Mounter) -> None:
         """The pod's mount after a failed set-up (OPERR-03, OPERR-04)."""
         use, actual = self._use, self._services.actual
         former = actual.get_mount(use.volume, use.pod_uid)
@@ -238,7 +238,7 @@ class MountOperation:
     def _attempt(self, prefix: str, step: Callable[[], T]) -> T:
         try:
             return step()
-        except Exception as error:
+        except BaseException as error:
             raise self._failure(prefix, error) from error
 
     def _failure(self, prefix: str, cause: BaseException) -> OperationFailedError:

@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from volumehost.errors import OperationError, RootDirectoryError, TransientOperationError
+from volumehost.errors import OperationError, RootDirectoryError, TransientOperationError, VolumeHostError
+from volumehost.loader.guard import describe, shown
 
 if TYPE_CHECKING:
     from volumehost.host_services import EventRecorder
@@ -161,9 +162,17 @@ class OperationFailedError(OperationError):
     """
 
     def __init__(self, prefix: str, volume_name: str, details: str, cause: BaseException) -> None:
-        super().__init__(str(cause), action=f'{prefix} for volume "{volume_name}" {details}', subject=volume_name)
-        self.event_message = f'{prefix} for volume "{volume_name}" : {cause}'
+        reason = _words(cause)
+        super().__init__(reason, action=f'{prefix} for volume "{volume_name}" {details}', subject=volume_name)
+        self.event_message = f'{prefix} for volume "{volume_name}" : {reason}'
         self.__cause__ = cause
+
+
+def _words(cause: BaseException) -> str:
+    """The cause's own words; with its kind, where a plugin raises what says nothing or is no ordinary exception."""
+    if isinstance(cause, VolumeHostError):
+        return str(cause)
+    return (shown(cause, str) if isinstance(cause, Exception) else "") or describe(cause)
 
 
 def event_message(error: BaseException) -> str:

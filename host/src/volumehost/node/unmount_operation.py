@@ -55,20 +55,20 @@ class UnmountOperation:
             raise self._failure("UnmountVolume.FindPluginByName failed", error) from error
         try:
             unmounter = plugin.new_unmounter(mount.inner_name, mount.pod_uid)
-        except Exception as error:
+        except BaseException as error:
             raise self._failure("UnmountVolume.NewUnmounter failed", error) from error
         steps.make_intent_durable(required=False)
         steps.enter("clean-subpaths")
         try:
             # Their bind mounts keep the volume busy (SUBPATH-35).
             services.host.get_subpather().clean_sub_paths(services.host.layout.pod_dir(mount.pod_uid), mount.inner_name)
-        except Exception as error:
+        except BaseException as error:
             raise self._failure("error cleaning subPath mounts", error) from error
         steps.enter("tear-down")
         services.actual.mark_uncertain(mount.volume, mount.pod_uid)
         try:
             unmounter.tear_down()
-        except Exception as error:
+        except BaseException as error:
             raise self._failure("UnmountVolume.TearDown failed", error) from error
         steps.enter("mark-unmounted")
         services.note({"v": mount.volume, "p": mount.pod_uid, "gone": True})

@@ -2,6 +2,8 @@
 
 import contextlib
 import os
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -327,3 +329,21 @@ def test_a_journal_that_cannot_be_read_is_an_error(path):
         read_journal(path)
     with pytest.raises(RootDirectoryError):
         Journal(path, boot_id="b").open()
+
+
+def test_br56_a_compaction_without_descriptors_does_not_lose_what_comes_after_it(path):
+    """Records must never go to a file that has lost its name: a restart would not find them."""
+    program = """if True:
+        import os, resource, sys
+        from volumehost.node.journal import Journal
+        made = Journal(sys.argv[1], boot_id="b", compact_above=200)
+        made.open()
+        spare = os.dup(0)
+        hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (spare + 1, hard))  # one descriptor more, and no second
+        os.close(spare)
+        for number in range(60):
+            made.write({"v": "vol", "p": "pod", "state": "mounted", "number": number})
+    """
+    subprocess.run([sys.executable, "-c", program, path], check=True, stdin=subprocess.DEVNULL, timeout=60)
+    assert read_journal(path).entries["vol", "pod"]["number"] == 59

@@ -249,6 +249,16 @@ class Journal:
     def _rewrite(self) -> None:
         """Replace the file by a snapshot, durably, and append to that from now on."""
         data = snapshot(self._live, self._boot_id, self._wall_clock()) if self._live else self._new_header()
+        # Opened first: after the rename nothing may fail, or what is appended would go to a file without a name.
+        directory = os.open(os.path.dirname(self._path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            self._descriptor = self._replace_file(data)
+            self._size = self._live_size = len(data)
+            _sync_directory(directory, self._path)
+        finally:
+            os.close(directory)
+
+    def _replace_file(self, data: bytes) -> int:
         temporary = f"{self._path}.new"
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
         descriptor = os.open(temporary, flags, 0o600)
@@ -263,9 +273,7 @@ class Journal:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
             raise
-        _sync_directory(os.path.dirname(self._path))
-        self._descriptor = descriptor
-        self._size = self._live_size = len(data)
+        return descriptor
 
     def _new_header(self) -> bytes:
         return header(self._boot_id, self._wall_clock())
@@ -289,9 +297,8 @@ def _lose(record: dict[str, Any]) -> None:
         record["dev"] = LOST
 
 
-def _sync_directory(path: str) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+def _sync_directory(descriptor: int, path: str) -> None:
     try:
         os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    except OSError as error:
+        logger.warning("after a power failure the journal %s may be an older one: %s", path, error)

@@ -348,3 +348,15 @@ def test_br58_a_mount_that_vanished_is_not_handed_out(manager, bind, nfs):
         node.container_mounts(status)
     assert node.mount_pod(_pod(nfs("a")), timeout=20).ready
     assert node.container_mounts(status)[0].mounts[0].host_path == status.volumes[0].path
+
+
+def test_a_refresh_that_fails_leaves_the_mounted_volume_usable_and_is_told(manager, bind, nfs):
+    plugin = bind()
+    plugin.remount = True
+    node = manager(plugin)
+    node.mount_pod(_pod(nfs()))
+    plugin.trouble["set_up"] = Once(OperationError("the server is away"))
+    status = node.mount_pod(_pod(nfs()))
+    assert status.ready
+    assert "the server is away" in status.volumes[0].error
+    assert node.container_mounts(status)[0].mounts

@@ -6,6 +6,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from volumehost.errors import FailedPreconditionError, VolumeHostError, VolumesFailedError, WaitTimeoutError
+from volumehost.node.pending import OperationKey
 from volumehost.node.states import Need
 
 if TYPE_CHECKING:
@@ -70,12 +71,20 @@ class PodMounting:
         )
 
     def is_ready(self, uid: str) -> bool:
-        """Whether every volume that the pod uses is mounted."""
+        """Whether every volume that the pod uses is mounted, and refreshed if it wanted that and it did not fail."""
         record = self._parts.populator.record(uid)
         if record is None or record.errors:
             return False
         volumes = self._parts.services.desired.volumes_of_pod(uid)
-        return all(self._actual.check(name, uid).need is Need.NOTHING for name in volumes)
+        return all(self._is_usable(name, uid) for name in volumes)
+
+    def _is_usable(self, volume: str, uid: str) -> bool:
+        """A refresh that failed is tried again, and status tells of it; what is mounted stays usable meanwhile."""
+        need = self._actual.check(volume, uid).need
+        if need is not Need.REMOUNT:
+            return need is Need.NOTHING
+        entry = self._parts.pending.find(OperationKey(volume, uid))
+        return entry is not None and not entry.running and entry.backoff.attempts > 0
 
     def notice_lost_mounts(self, uid: str) -> None:
         """What was a mount point and no longer is, or no longer answers, has to be set up again (BR-58, BR-64)."""

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from volumehost import hookimpl
 from volumehost.errors import RootDirectoryError, VolumesFailedError, WaitTimeoutError
 from volumehost.mount import syscalls
 from volumehost.node.recorded_status import read_status
@@ -171,3 +172,33 @@ def test_an_unmount_that_was_interrupted_is_uncertain(manager, bind, nfs, root):
     assert pod.state == "unmounting"
     assert pod.volumes[0].state == "failed"
     assert "busy" in pod.volumes[0].error
+
+
+def test_a_mount_that_a_link_leads_to_is_not_lost(manager, bind, nfs, root, tmp_path):
+    """A plugin may hand out a path of the host, as hostPath does; the mount table has only resolved paths."""
+    disk, link = tmp_path / "host" / "disk", tmp_path / "link"
+    disk.mkdir()
+    link.symlink_to(disk)
+    syscalls.mount("disk", str(disk), "tmpfs", 0, "")
+
+    class Shown:
+        def __init__(self, path):
+            self.path = path
+
+        def get_path(self):
+            return self.path
+
+        def set_up(self, args):
+            pass
+
+    class Shows(bind):
+        @hookimpl
+        def new_mounter(self, spec, pod):
+            return Shown(spec.volume.nfs.path)
+
+    node = manager(Shows())
+    volumes = [nfs("a", str(link)), nfs("b", f"{disk}/")]
+    assert node.mount_pod(_pod(*volumes)).ready
+    assert [volume.state for volume in read_status(root).pods[0].volumes] == ["mounted", "mounted"]
+    syscalls.umount2(str(disk), 0)
+    assert [volume.state for volume in read_status(root).pods[0].volumes] == ["lost", "lost"]

@@ -11,6 +11,8 @@ from volumehost.errors import (
     FailedPreconditionError,
     FormatError,
     OperationError,
+    PluginCallError,
+    UncertainProgressError,
     VolumeHostError,
     error_chain,
     is_operation_finished_error,
@@ -106,7 +108,12 @@ class MountOperation:
             self._set_up_failed(error, mounter)
             raise self._failure("MountVolume.SetUp failed", error) from error
         steps.enter("mark-mounted")
-        self._mark_mounted(mounter)
+        try:
+            self._mark_mounted(mounter)
+        except BaseException as error:
+            # It is there, so it has to be torn down one day, whatever could not be found out about it.
+            self._set_up_failed(UncertainProgressError(str(error)), mounter)
+            raise self._failure("MountVolume.MarkVolumeAsMounted failed", error) from error
 
     def _abandon(self) -> None:
         """The pod ended between the decision to mount and now: nothing has been done, nothing is to be told."""
@@ -172,15 +179,32 @@ class MountOperation:
     def _mark_mounted(self, mounter: Mounter) -> None:
         use, services = self._use, self._services
         path = mounter.get_path()
+        if not isinstance(path, str):
+            raise PluginCallError(f"get_path returned {path!r}, not a str", plugin=use.plugin.name)
         is_mount = _is_mount(services, path)
         # On record before it is visible: who learns that it is mounted may rely on the record.
         services.note(
-            {"v": use.volume, "p": use.pod_uid, "state": MOUNTED, "path": path, "is_mount": is_mount, **NO_FAILURE}
+            {
+                "v": use.volume,
+                "p": use.pod_uid,
+                "state": MOUNTED,
+                "path": path,
+                "is_mount": is_mount,
+                **(_place_in_table(services, path) if is_mount else {}),
+                **NO_FAILURE,
+            }
         )
-        self._attempt(
-            "MountVolume.MarkVolumeAsMounted failed",
-            lambda: services.actual.put_mount(self._record(MountState.MOUNTED, mounter, path, is_mount)),
-        )
+        services.actual.put_mount(self._record(MountState.MOUNTED, mounter, path, is_mount))
+        self._take_over()
+
+    def _take_over(self) -> None:
+        """A restart may have found the volume's directory without learning its name: that is this one (RECON-40)."""
+        use, actual = self._use, self._services.actual
+        for found in actual.mounts_of_pod(use.pod_uid):
+            same = (found.inner_name, found.plugin_name) == (use.inner_name, use.plugin.name)
+            if found.from_directory and same and found.volume != use.volume:
+                actual.mark_unmounted(found.volume, use.pod_uid)
+                use.plugin.release(plugin_user(found.volume, use.pod_uid))
 
     def _record(
         self, state: MountState, mounter: Mounter | None, path: str = "", is_mount: bool | None = None
@@ -258,3 +282,12 @@ def _is_mount(services: Services, path: str) -> bool | None:
     with contextlib.suppress(OSError, VolumeHostError):
         return services.host.get_mounter().is_mount_point(path)
     return None
+
+
+def _place_in_table(services: Services, path: str) -> dict[str, str]:
+    """What the mount table calls a mount that was not made in the pod's directory: a hostPath may lead over links."""
+    if path.startswith(f"{services.host.get_pods_dir()}/"):
+        return {}
+    with contextlib.suppress(OSError, VolumeHostError):
+        return {"mount": services.host.get_host_util().eval_host_symlinks(path)}
+    return {}

@@ -51,7 +51,7 @@ class Witnesses:
         """The status of one volume from its record."""
         is_mount = record.get("is_mount")
         path = _text(record, "path")
-        mounted = path in self.mounted if is_mount else None
+        mounted = (_text(record, "mount") or path) in self.mounted if is_mount else None
         state = self._state(record, mounted)
         running = state in ("mounting", "unmounting")
         attempts, retry_at = record.get("attempts", 0), record.get("retry_at")

@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from volumehost.api.objects import Pod
-from volumehost.errors import ObjectNotFoundError, WaitTimeoutError
+from volumehost.errors import ObjectNotFoundError, VolumesFailedError, WaitTimeoutError
 from volumehost.mount import syscalls
 from volumehost.node.journal_format import encode
 
@@ -291,3 +291,40 @@ def test_files_and_links_among_the_pods_do_not_disturb_it(manager, bind, nfs, ro
         assert _states(node) == {"web": ["mounted"]}
         node.unmount_pod("web", timeout=20)
     shutil.rmtree(f"{root}/pods/uid-x")
+
+
+def test_recon40_a_directory_that_cannot_be_rebuilt_is_not_taken_from_the_pod_that_wants_it(
+    manager, disk, claimed, mounts, root, until
+):
+    """Its unique name is not known then, so it is entered under another one than the pod's volume gets."""
+    plugin = disk(attaches=False)
+    container = {"name": "c", "image": "i", "volumeMounts": [{"name": "v", "mountPath": "/v"}]}
+    source = {"name": "v", "persistentVolumeClaim": {"claimName": "claim"}}
+    pod = {"metadata": {"name": "web"}, "spec": {"containers": [container], "volumes": [source]}}
+    with manager(plugin, enter=False) as node:
+        claimed(node.api)
+        node.mount_pod(pod)
+        there = mounts()
+    os.unlink(f"{root}/volumes.journal")
+
+    def fail():
+        raise RuntimeError("not now")
+
+    plugin.trouble = {"construct_volume_spec": fail, "set_up": fail}
+    with manager(plugin, enter=False) as node:
+        parts = node._now.parts
+        with pytest.raises(VolumesFailedError):
+            node.mount_pod(pod, attempts=1)
+        parts.reconciler.resync()
+        until(lambda: not parts.pending.running())
+        assert plugin.count("tear_down") == 0
+        plugin.trouble.clear()
+        (volume,) = node.mount_pod(pod).volumes
+        assert volume.ready
+        parts.reconciler.resync()
+        until(lambda: not parts.pending.running())
+        assert plugin.count("tear_down") == 0
+        assert mounts() == there
+        node.unmount_pod("web")
+        assert plugin.count("tear_down") == 1
+    assert mounts() == []

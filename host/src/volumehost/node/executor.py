@@ -127,7 +127,7 @@ class Executor:
         failure: BaseException | None = None
         try:
             operation.run(steps)
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - one operation must never stop another (NPO-17, BR-18)
+        except BaseException as error:  # noqa: BLE001 - on a worker every one is a plugin's own (NPO-17, BR-18)
             failure = error
         if failure is not None:
             self._tell(operation, entry, failure)

@@ -138,12 +138,25 @@ class Populator:
             record = self._pods.get(pod_uid)
             unknown = self._complete and pod_uid not in self._known
         if record is not None:
-            return record.processed and self._services.desired.get(volume, pod_uid) is None
+            wanted = self._services.desired.get(volume, pod_uid) is not None
+            return record.processed and not wanted and not self.has_another_name(volume, pod_uid)
         if not unknown or self._adopt:
             return unknown
         # Nothing but a directory speaks for it: it may be another program's, or the records may have been lost.
         mount = self._services.actual.get_mount(volume, pod_uid)
         return mount is not None and not mount.from_directory
+
+    def has_another_name(self, volume: str, pod_uid: str) -> bool:
+        """Whether a directory that could not be rebuilt is that of a volume which the pod wants (RECON-40)."""
+        mount = self._services.actual.get_mount(volume, pod_uid)
+        return (
+            mount is not None
+            and mount.from_directory
+            and any(
+                (use.inner_name, use.plugin.name) == (mount.inner_name, mount.plugin_name)
+                for use in self._services.desired.uses_of_pod(pod_uid)
+            )
+        )
 
     def is_device_unwanted(self, volume: str) -> bool:
         """Whether it is certain that no pod wants the volume."""

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from volumehost.errors import PluginLookupError
+from volumehost.errors import PluginCallError, PluginLookupError
 from volumehost.hookspecs import AttachableVolumePlugin, DeviceMountableVolumePlugin
 from volumehost.mount.deadline import DeadlineRunner
 from volumehost.node.actual import AttachedVolume, MountedVolume
@@ -224,6 +224,15 @@ def _restore_directory(services: Services, directory: VolumeDirectory, runner: D
 
 
 def _rebuild(plugin: LoadedPlugin, directory: VolumeDirectory, plain: _Rebuilt) -> _Rebuilt:
+    try:
+        return _ask_for_spec(plugin, directory, plain)
+    except Exception:
+        raise
+    except BaseException as error:  # on a thread of its own every one is the plugin's
+        raise PluginCallError(f"it tried to end the process ({error!r})", plugin=plugin.name) from error
+
+
+def _ask_for_spec(plugin: LoadedPlugin, directory: VolumeDirectory, plain: _Rebuilt) -> _Rebuilt:
     spec = plugin.construct_volume_spec(directory.name, _mount_path(directory)).spec
     if not _is_device_mountable(plugin, spec):
         return plain._replace(spec=spec)

@@ -7,7 +7,8 @@ concerns no other.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from volumehost.errors import OperationNotSupportedError, PluginCallError, SpecError, VolumeHostError
@@ -22,7 +23,9 @@ from volumehost.spec import BLOCK_MODE
 if TYPE_CHECKING:
     from volumehost.api.objects import Pod, Volume
     from volumehost.hosts.node_host import NodeHost
+    from volumehost.loader.loaded import LoadedPlugin
     from volumehost.loader.manager import VolumePluginManager
+    from volumehost.spec import Spec
 
 logger = logging.getLogger(__name__)
 
@@ -50,6 +53,7 @@ class Resolver:
         self._together = together
         self._alone = alone
         self._runner = DeadlineRunner()
+        self._unanswered: dict[object, tuple[str, float]] = {}
 
     def resolve(self, pod: Pod, used: UsedVolumes) -> dict[str, VolumeUse | Exception]:
         """For each used volume its use, or why there is none."""
@@ -77,11 +81,13 @@ class Resolver:
         except Exception as error:
             logger.debug("volume %s of pod %s", volume.name, pod.metadata.name, exc_info=True)
             return error
-        except SystemExit as error:
+        except BaseException as error:  # noqa: BLE001 - on a thread of its own every one is a plugin's (BR-03)
             return PluginCallError(f"a plugin tried to end the process ({error!r})", action=_action(volume))
 
     def _use_of(self, volume: Volume, pod: Pod, used: UsedVolumes, guarded: bool) -> VolumeUse:
-        spec = spec_of(volume, pod, used, self._host.get_kube_client())
+        has_claim = volume.persistent_volume_claim is not None or volume.ephemeral is not None
+        with self._asking("the API", volume) if has_claim else nullcontext():
+            spec = spec_of(volume, pod, used, self._host.get_kube_client())
         if spec.volume_mode() == BLOCK_MODE:
             raise OperationNotSupportedError(
                 "this node does not map raw block volumes",
@@ -94,6 +100,29 @@ class Resolver:
         except VolumeHostError as error:
             error.action = error.action or f'failed to get Plugin from volumeSpec for volume "{spec.name()}"'
             raise
+        with self._asking(f"the volume plugin {plugin.name}", volume):
+            return self._describe(volume, pod, spec, plugin)
+
+    @contextmanager
+    def _asking(self, whom: str, volume: Volume) -> Iterator[None]:
+        """Ask somebody who may never answer; who has not answered for long is not asked again.
+
+        Each question without an answer holds a thread, and there is a limit to those, for all volumes together.
+
+        :raises SpecError: somebody asked it before, and still waits.
+        """
+        now = self._clock()
+        waiting = max((now - since for asked, since in list(self._unanswered.values()) if asked == whom), default=0.0)
+        if waiting > self._together + self._alone:
+            raise SpecError(f"{whom} has not answered for {waiting:.0f} s", action=_action(volume), subject=volume.name)
+        question = object()
+        self._unanswered[question] = whom, now
+        try:
+            yield
+        finally:
+            del self._unanswered[question]
+
+    def _describe(self, volume: Volume, pod: Pod, spec: Spec, plugin: LoadedPlugin) -> VolumeUse:
         attachable = plugin.supports(AttachableVolumePlugin) and plugin.can_attach(spec)
         device = plugin.supports(DeviceMountableVolumePlugin) and plugin.can_device_mount(spec)
         if attachable or device:

@@ -145,6 +145,6 @@ class WorkerPool:
                 return
             try:
                 task()
-            except Exception:
+            except BaseException:
                 logger.exception("a worker's task raised, which it must not")
             del task

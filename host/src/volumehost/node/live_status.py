@@ -61,9 +61,11 @@ class LiveStatus:
             else:
                 told.add(unique_name)
                 volumes.append(self._of_use(volume.name, unique_name, uid))
-        for mount in self._services.actual.mounts_of_pod(uid):
-            if mount.volume not in told and not self._populator.has_another_name(mount.volume, uid):
-                volumes.append(self._of_mount(mount))
+        volumes += [
+            self._of_mount(mount)
+            for mount in self._services.actual.mounts_of_pod(uid)
+            if mount.volume not in told and not self._populator.has_another_name(mount.volume, uid)
+        ]
         ending = self._populator.has_ended(uid)
         state = pod_state(tuple(volumes), ending=ending)
         return PodStatus(pod.metadata.namespace, pod.metadata.name, uid, state, tuple(volumes))

@@ -403,7 +403,7 @@ class WaitTimeoutError(_DetailedError):
 
 
 class VolumesFailedError(_DetailedError):
-    """Volumes of a pod cannot be mounted, and waiting longer would not help; the others are mounted."""
+    """Volumes cannot be mounted or unmounted, and waiting longer would not help; the others are."""
 
 
 # --- metrics ----------------------------------------------------------------------------------------------

@@ -360,3 +360,40 @@ def test_a_refresh_that_fails_leaves_the_mounted_volume_usable_and_is_told(manag
     assert status.ready
     assert "the server is away" in status.volumes[0].error
     assert node.container_mounts(status)[0].mounts
+
+
+def test_br70_unmounting_all_pods_does_not_time_out_when_waiting_would_not_help(manager, bind, nfs, root):
+    node = manager(bind())
+    status = node.mount_pod(_pod(nfs()))
+    kept = f"{root}/pods/{status.uid}/volumes/file"
+    with open(kept, "w") as file:
+        file.write("content")
+    with pytest.raises(VolumesFailedError, match="which were kept"):
+        node.unmount_all()
+    os.unlink(kept)
+    assert node.unmount_all() == ["default/web"]
+
+
+def test_br52_what_is_done_later_does_not_wait_for_what_hangs(manager, bind):
+    parts = manager(bind())._now.parts
+    end, done = threading.Event(), threading.Event()
+    try:
+        parts.later(0, lambda: end.wait(60))
+        parts.later(0, done.set)
+        assert done.wait(20)
+    finally:
+        end.set()
+
+
+def test_two_volumes_that_would_share_a_directory_are_not_taken_for_one(manager, bind, nfs, claimed, tmp_path):
+    """The PersistentVolume of the claim has the name that the pod gave to a volume of its own."""
+    for name in ("own", "other"):
+        (tmp_path / name).mkdir()
+    node = manager(bind())
+    claimed(node.api, path=str(tmp_path / "other"))
+    other = {"name": "other", "persistentVolumeClaim": {"claimName": "claim"}}
+    with pytest.raises(VolumesFailedError, match=r"volume pv-claim of the pod leads to the same directory") as caught:
+        node.mount_pod(_pod(nfs("pv-claim", str(tmp_path / "own")), other))
+    assert len(caught.value.details) == 1
+    read_only = {"name": "ro", "persistentVolumeClaim": {"claimName": "claim", "readOnly": True}}
+    assert node.mount_pod(_pod(other, read_only, name="twice")).ready

@@ -138,3 +138,26 @@ def test_br52_a_plugin_that_never_answers_does_not_use_up_the_threads_for_all(ma
         assert use.plugin.name == "example.com/good"
     finally:
         answer.set()
+
+
+@pytest.mark.parametrize("attempts", [1, 2])
+def test_a_mount_that_a_failed_set_up_left_behind_is_torn_down(manager, bind, nfs, mounts, attempts):
+    class Sloppy(bind):
+        @hookimpl
+        def new_mounter(self, spec, pod):
+            made = super().new_mounter(spec, pod)
+            set_up = made.set_up
+
+            def fail(args):
+                set_up(args)
+                raise RuntimeError("too late")
+
+            made.set_up = fail
+            return made
+
+    node = manager(Sloppy())
+    with pytest.raises(VolumesFailedError, match="too late"):
+        node.mount_pod(_pod(nfs()), attempts=attempts)
+    assert len(mounts()) == 1
+    node.unmount_pod("web", timeout=20)
+    assert mounts() == []

@@ -16,7 +16,7 @@ from volumehost.hosts.root_dir import prepare_root_dir
 from volumehost.loader.manager import VolumePluginManager
 from volumehost.node.actual import ActualState
 from volumehost.node.desired import DesiredState
-from volumehost.node.executor import Executor, OperationMetrics
+from volumehost.node.executor import HURRY_SECONDS, Executor, OperationMetrics
 from volumehost.node.journal import Journal, read_boot_id
 from volumehost.node.live_status import LiveStatus
 from volumehost.node.operations import Services, StepObserver
@@ -80,6 +80,7 @@ class NodeParts:
         def submit() -> None:
             with contextlib.suppress(RuntimeError):  # the manager ends
                 self.pool.submit(function)
+                self.timers.call_later(HURRY_SECONDS, self.pool.hurry)  # should what it waits for hang
 
         self.timers.call_later(seconds, submit)
 

@@ -14,7 +14,14 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from volumehost.errors import ApiError, FailedPreconditionError, ObjectNotFoundError, VolumeHostError, WaitTimeoutError
+from volumehost.errors import (
+    ApiError,
+    FailedPreconditionError,
+    ObjectNotFoundError,
+    VolumeHostError,
+    VolumesFailedError,
+    WaitTimeoutError,
+)
 from volumehost.node.assembly import NodeParts, Settings, start
 from volumehost.node.mounting import PodMounting
 from volumehost.node.orphans import OrphanedPod, orphaned_pods, remove_orphans
@@ -255,6 +262,7 @@ class VolumeManager:
         One that fails does not stop the others.
 
         :raises WaitTimeoutError: some could not be unmounted in time; ``details`` says which and why.
+        :raises VolumesFailedError: waiting longer would help none of those that are left; ``details`` likewise.
         """
         self._check_privileges()
         unmounting = self._now.unmounting
@@ -267,7 +275,7 @@ class VolumeManager:
             if pod.metadata.uid in pods:
                 delete_pod(self._now.api, pod)
         self._now.parts.reconciler.run()
-        done, problems = [], []
+        done, problems, in_time = [], [], True
         for uid, (namespace, name) in pods.items():
             label = f"{namespace}/{name}" if name else uid
             try:
@@ -275,10 +283,11 @@ class VolumeManager:
                 unmounting.finish(uid, namespace, name)
             except VolumeHostError as error:  # one pod's trouble must not keep the others (BR-18)
                 problems.append(str(error))
+                in_time = in_time and not isinstance(error, WaitTimeoutError)
             else:
                 done.append(label)
         if problems:
-            raise WaitTimeoutError(
+            raise (VolumesFailedError if in_time else WaitTimeoutError)(
                 f"{len(problems)} of {len(pods)} pods could not be unmounted",
                 details=problems,
                 action="unmounting all pods",

@@ -231,14 +231,26 @@ class MountOperation:
         former = actual.get_mount(use.volume, use.pod_uid)
         try:
             if former is None:
-                if is_uncertain_progress_error(error):
+                if is_uncertain_progress_error(error) or self._left_a_mount(mounter):
                     actual.put_mount(self._record(MountState.UNCERTAIN, mounter))
             elif (
-                former.state is MountState.UNCERTAIN and not former.reconstructed and is_operation_finished_error(error)
+                former.state is MountState.UNCERTAIN
+                and not former.reconstructed
+                and is_operation_finished_error(error)
+                and not self._left_a_mount(mounter)
             ):
                 actual.mark_unmounted(use.volume, use.pod_uid)
         except VolumeHostError as problem:  # the failure of marking is only logged (OPERR-05)
             logger.error("the state of volume %s could not be marked: %s", use.volume, problem)  # noqa: TRY400
+
+    def _left_a_mount(self, mounter: Mounter) -> bool:
+        """Whether the plugin made a mount in the pod's directory and then failed for good without undoing it."""
+        try:
+            path = mounter.get_path()
+            return _is_in_pods(self._services, path) and bool(_is_mount(self._services, path))
+        except Exception:
+            logger.debug("whether set-up left a mount is not known", exc_info=True)
+            return False
 
     def failed(self, failure: Failure) -> None:
         """Warning FailedMount on the pod (MOUNTOP-13), and let go of what is certainly not mounted."""
@@ -284,9 +296,13 @@ def _is_mount(services: Services, path: str) -> bool | None:
     return None
 
 
+def _is_in_pods(services: Services, path: str) -> bool:
+    return path.startswith(f"{services.host.get_pods_dir()}/")
+
+
 def _place_in_table(services: Services, path: str) -> dict[str, str]:
     """What the mount table calls a mount that was not made in the pod's directory: a hostPath may lead over links."""
-    if path.startswith(f"{services.host.get_pods_dir()}/"):
+    if _is_in_pods(services, path):
         return {}
     with contextlib.suppress(OSError, VolumeHostError):
         return {"mount": services.host.get_host_util().eval_host_symlinks(path)}

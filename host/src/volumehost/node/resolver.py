@@ -57,6 +57,9 @@ class Resolver:
 
     def resolve(self, pod: Pod, used: UsedVolumes) -> dict[str, VolumeUse | Exception]:
         """For each used volume its use, or why there is none."""
+        return _distinct(self._resolve(pod, used))
+
+    def _resolve(self, pod: Pod, used: UsedVolumes) -> dict[str, VolumeUse | Exception]:
         volumes = [volume for volume in pod.spec.volumes if volume.name in used]
         try:
             return self._runner.run(self._all, pod, volumes, used, timeout=self._together, what="resolving volumes")
@@ -148,6 +151,23 @@ class Resolver:
 
 def _action(volume: Volume) -> str:
     return f"preparing volume {volume.name}"
+
+
+def _distinct(found: dict[str, VolumeUse | Exception]) -> dict[str, VolumeUse | Exception]:
+    """Refuse the second of two volumes that would share a name, and so a directory, and are not the same volume.
+
+    It takes one of the pod's own volumes that is called like the PersistentVolume of another, and the same plugin.
+    """
+    first: dict[str, VolumeUse] = {}
+    for name, use in found.items():
+        if isinstance(use, Exception):
+            continue
+        other = first.setdefault(use.volume, use)
+        if (other.spec.persistent_volume is None) != (use.spec.persistent_volume is None):
+            reason = f"volume {other.outer_names[0]} of the pod leads to the same directory, {use.inner_name}"
+            hint = "give the pod's own volume another name than that of the PersistentVolume"
+            found[name] = SpecError(reason, action=f"preparing volume {name}", subject=name, hint=hint)
+    return found
 
 
 def _did_not_answer(volume: Volume, error: DeadlineExceededError) -> Exception:

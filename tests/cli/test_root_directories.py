@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -211,3 +212,42 @@ def test_a_root_directory_that_this_user_may_not_enter(volumehost, manifest, com
     assert done.returncode == 1, done
     assert "ermission denied" in done.stderr or "unable to open" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("command", [["unmount", "web"], ["unmount", "--all"], ["delete", "pod", "web"]])
+def test_a_volume_that_filled_the_filesystem_can_be_unmounted(
+    volumehost, pod_manifest, mounts_below, tmp_path: Path, command: list[str]
+) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounter = LinuxMounter()
+    mounter.mount("tmpfs", str(disk), "tmpfs", ["size=12m"])
+    try:
+        root = disk / "root"
+        text = pod_manifest(full="emptyDir: {}", memory="emptyDir: {medium: Memory}")
+        done = volumehost("mount", "-f", "-", "-o", "json", stdin=text, root_dir=root)
+        assert done.code == 0, done.err
+        volumes = {each["volume"]: each["path"] for each in done.json()["pods"][0]["volumes"]}
+        with Path(volumes["full"], "filler").open("wb", buffering=0) as file, contextlib.suppress(OSError):
+            while file.write(b"x" * 4096):
+                pass
+        assert os.statvfs(disk).f_bavail == 0
+        done = volumehost(*command, root_dir=root)
+        assert done.code == 0, done.err
+        assert mounts_below(root) == []
+        assert list((root / "pods").iterdir()) == []
+        done = volumehost("mount", "-f", "-", stdin=text, root_dir=root)
+        assert done.code == 0, done.err
+        assert volumehost("unmount", "web", root_dir=root).code == 0
+    finally:
+        for entry in reversed(mounts_below(disk)):
+            mounter.unmount(entry)
+
+
+@pytest.mark.parametrize("command", [["unmount", "--all"], ["unmount", "web"]])
+def test_unmounting_below_a_file_says_that_it_is_no_directory(volumehost, tmp_path: Path, command: list[str]) -> None:
+    (tmp_path / "file").touch()
+    done = volumehost(*command, root_dir=tmp_path / "file")
+    assert done.code == 1
+    assert "not a directory" in done.err

@@ -11,7 +11,7 @@ import click
 from volumehost.cli.command import Command
 from volumehost.cli.complete import kinds as complete_kinds
 from volumehost.cli.complete import object_names
-from volumehost.cli.managing import root_dir_exists, timeout_option, volume_manager
+from volumehost.cli.managing import make_room, root_dir_exists, timeout_option, volume_manager
 from volumehost.cli.objects import KindType, NameType, open_for_writing, read_manifests, reference, targets
 from volumehost.cli.options import Settings, shared_options
 from volumehost.errors import ObjectNotFoundError, VolumeHostError
@@ -66,6 +66,7 @@ def delete(
             subject=name,
             hint="another root directory is given with --root-dir",
         )
+    make_room(settings)
     deadline = time.monotonic() + timeout
     errors: list[Exception] = []
     results: list[dict[str, Any]] = []

@@ -37,6 +37,13 @@ def root_dir_exists(settings: Settings) -> bool:
     return os.path.lexists(resolve_root_dir(settings.root))
 
 
+def make_room(settings: Settings) -> None:
+    """Let a full filesystem not stand in the way of what is about to be taken away."""
+    from volumehost.hosts.reserve import spend_reserve
+
+    spend_reserve(settings.root)
+
+
 @contextmanager
 def volume_manager(
     settings: Settings, timeout: float, *, unless: Callable[[], bool] = lambda: False
@@ -50,6 +57,7 @@ def volume_manager(
     :raises WaitTimeoutError: another process kept the root directory for ``timeout`` seconds.
     """
     from volumehost.cli.streams import plugins_print_to_stderr
+    from volumehost.hosts.reserve import hold_reserve
     from volumehost.mount.privileges import check_mount_privileges
     from volumehost.node.manager import VolumeManager
     from volumehost.node.turn import manager_in_turn
@@ -60,6 +68,8 @@ def volume_manager(
         return VolumeManager(settings.root, node_name=settings.node_name)
 
     with plugins_print_to_stderr(), manager_in_turn(make, timeout, on_wait=_tell, unless=unless) as manager:
+        if manager is not None:
+            hold_reserve(manager.root_dir)
         yield manager
 
 

@@ -10,7 +10,7 @@ import click
 
 from volumehost.cli.command import Command
 from volumehost.cli.complete import pod_names
-from volumehost.cli.managing import at_work, root_dir_exists, timeout_option, volume_manager
+from volumehost.cli.managing import at_work, make_room, root_dir_exists, timeout_option, volume_manager
 from volumehost.cli.objects import NameType
 from volumehost.cli.options import Settings, shared_options
 from volumehost.cli.pod_report import pod_label
@@ -52,6 +52,7 @@ def unmount(settings: Settings, pods: tuple[str, ...], *, all_pods: bool, timeou
             subject=settings.root,
             hint=f"looked in {settings.root}; another one is given with --root-dir",
         )
+    make_room(settings)
     deadline = time.monotonic() + timeout
     with volume_manager(settings, timeout) as entered:
         manager = at_work(entered)

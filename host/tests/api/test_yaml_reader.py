@@ -228,3 +228,10 @@ def test_any_text_is_read_or_refused_with_a_reason(text: str) -> None:
         reason = "read"
     assert reason
     assert time.monotonic() - started < 60
+
+
+@pytest.mark.parametrize("loader", LOADERS)
+def test_a_line_that_is_indented_by_a_tab_is_told(loader: Any) -> None:
+    with pytest.raises(YamlError, match="indented by a tab, use spaces") as caught:
+        list(read_yaml("kind: Pod\nspec:\n\tcontainers: []\n", loader=loader))
+    assert caught.value.line == 3

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 import yaml
@@ -90,9 +91,16 @@ def read_yaml(text: str, *, loader: Any = _LOADER) -> Iterator[YamlDocument]:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         reason = error.problem or error.context or "it cannot be parsed"
+        if mark and _is_indented_by_a_tab(text, mark.line):
+            reason += ": the line is indented by a tab, use spaces"
         raise YamlError(reason, mark.line + 1 if mark else 0) from None
     except yaml.YAMLError as error:
         raise YamlError(str(error).splitlines()[0], 0) from None
+
+
+def _is_indented_by_a_tab(text: str, number: int) -> bool:
+    line = next(islice(text.splitlines(), number, None), "")
+    return "\t" in line[: len(line) - len(line.lstrip())]
 
 
 class _Composer:

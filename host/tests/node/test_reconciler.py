@@ -233,3 +233,39 @@ def test_changes_that_come_while_it_works_are_taken_by_whoever_works(made, want)
     worker.join(20)
     assert {volume for _, volume, _ in made.started} == {"a", "b"}
     assert not made.dirty
+
+
+def test_a_key_that_begins_to_wait_while_one_of_two_operations_ends_is_not_forgotten(made, want):
+    """The end of the first takes along all that waited; the second must still find the key that came meanwhile."""
+
+    class Name(str):
+        """Called back each time that it is looked up in a table."""
+
+        __slots__ = ()
+
+        def __hash__(self):
+            if looked_up:
+                looked_up.pop()()
+            return str.__hash__(self)
+
+    def end(entry):
+        made.executor.on_finished(entry.key.volume, entry.pod_uid, made.pending.finish(entry, None))
+
+    first, second = (
+        made.pending.start(OperationKey("a", uid), "volume_unmount", uid) for uid in ("u1", "u2")
+    )  # of one volume, for two pods
+    is_busy, looked_up = made.executor.is_busy, []
+
+    def is_busy_and_then_ends(volume, pod_uid=""):
+        busy = is_busy(volume, pod_uid)
+        if pod_uid == "" and first.running:
+            looked_up[:] = [lambda: end(first), lambda: None]  # at the second look-up: the key is being put aside
+        return busy
+
+    made.executor.is_busy = is_busy_and_then_ends
+    want(Name("a"), "u3", device_mountable=True)
+    made.reconciler.run()
+    assert not first.running
+    assert made.started == [("volume_unmount", "a", "u2")]
+    end(second)
+    assert made.started == [("volume_mount", "a", "")]

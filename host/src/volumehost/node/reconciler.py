@@ -207,10 +207,11 @@ class Reconciler:
         """
         if not self._executor.is_busy(volume, operations_of):
             return False
-        self._blocked.setdefault(volume, {})[volume, pod_uid] = None
-        if self._executor.is_busy(volume, operations_of):
+        blocked = self._blocked.setdefault(volume, {})
+        blocked[volume, pod_uid] = None
+        if self._executor.is_busy(volume, operations_of) and self._blocked.get(volume) is blocked:
             return True
-        self._dirty.mark(volume, pod_uid)  # it has ended just now, and may not have seen this key
+        self._dirty.mark(volume, pod_uid)  # one has ended just now, and may not have seen this key
         return True
 
     def _start(self, operation: Operation, volume: str) -> None:

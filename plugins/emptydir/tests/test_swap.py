@@ -115,3 +115,14 @@ def test_without_it_the_volume_has_only_its_size(directory, make_spec, pod, moun
     mounter.unmount(place.data_dir)
     assert "noswap" not in options
     assert "size=1024k" in options
+
+
+@pytest.mark.root
+def test_a_trial_that_was_killed_in_the_middle_leaves_no_mount_for_ever(tmp_path):
+    left = tmp_path / "tmpfs-noswap-test-0123"
+    left.mkdir()
+    other = tmp_path / "other"
+    other.mkdir()
+    LinuxMounter().mount("tmpfs", str(left), "tmpfs")
+    assert SwapControl(LinuxMounter(), str(tmp_path), release="5.10").supported()
+    assert os.listdir(tmp_path) == ["other"]

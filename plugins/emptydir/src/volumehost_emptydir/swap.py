@@ -63,6 +63,8 @@ class SwapControl:
 
         directory = f"{self._plugin_dir}/{_TRIAL_PREFIX}{os.urandom(6).hex()}"
         try:
+            make_directories(self._plugin_dir)
+            self._clear_trials()
             make_directories(directory, 0o700)
             self._mounter.mount("tmpfs", directory, "tmpfs", [NO_SWAP], systemd=False)
         except (OSError, VolumeHostError) as error:
@@ -70,11 +72,19 @@ class SwapControl:
             supported = False
         else:
             supported = True
-        with suppress(OSError, VolumeHostError):
-            if supported:
-                self._mounter.unmount(directory)
-            os.rmdir(directory)
+        self._clear_trials()
         return supported
+
+    def _clear_trials(self) -> None:
+        """Also those of processes that were killed in the middle; one process at a time works in this directory."""
+        try:
+            trials = [name for name in os.listdir(self._plugin_dir) if name.startswith(_TRIAL_PREFIX)]
+        except OSError:
+            return
+        for name in trials:
+            with suppress(OSError, VolumeHostError):
+                self._mounter.unmount(f"{self._plugin_dir}/{name}")
+                os.rmdir(f"{self._plugin_dir}/{name}")
 
 
 def in_user_namespace(uid_map: str) -> bool:

@@ -121,6 +121,45 @@ def test_a_plugin_that_misbehaves_when_asked_is_set_aside_and_the_rest_work(
     assert all(found[own]["state"] == "active" for own in OWN)
 
 
+INIT = """return False
+
+    @hookimpl
+    def init(self, host):
+        import os
+        os.makedirs(host.get_plugin_dir("acme.example.com/started") + "/cache", exist_ok=True)
+        print("began in", host.get_pods_dir())
+        {then}
+"""
+
+
+def test_check_initialises_plugins_and_tells_what_refuses(volumehost, site, plugin_source, tmp_path) -> None:
+    body = INIT.format(then="raise OSError('no licence')")
+    site.install("acme-started", plugin_source("acme.example.com/started", can_support=body))
+    environment = {**site.environment, "TMPDIR": str(tmp_path)}
+    done = volumehost("plugins", "check", "-o", "json", environment=environment)
+    assert done.code == 1
+    found = statuses(done)
+    assert found["acme.example.com/started"]["state"] == "failed"
+    assert "no licence" in found["acme.example.com/started"]["detail"]
+    assert all(found[own]["state"] == "active" for own in OWN)
+    assert f"began in {tmp_path}" in done.err
+    assert list(tmp_path.glob("volumehost-trial-*")) == []
+    # To list plugins none has to begin its work.
+    assert (
+        statuses(volumehost("plugins", "list", "-o", "json", environment=environment))["acme.example.com/started"][
+            "state"
+        ]
+        == "active"
+    )
+
+
+def test_check_leaves_nothing_of_a_plugin_that_starts(volumehost, site, plugin_source, tmp_path) -> None:
+    site.install("acme-started", plugin_source("acme.example.com/started", can_support=INIT.format(then="")))
+    done = volumehost("plugins", "check", environment={**site.environment, "TMPDIR": str(tmp_path)})
+    assert done.code == 0
+    assert list(tmp_path.glob("volumehost-trial-*")) == []
+
+
 def test_a_plugin_that_hangs_when_asked_is_set_aside_and_the_rest_work(volumehost, site, plugin_source) -> None:
     site.install(
         "acme-hang",

@@ -15,7 +15,7 @@ from volumehost.cli.streams import plugins_print_to_stderr
 from volumehost.cli.tables import format_table, printable
 
 if TYPE_CHECKING:
-    from volumehost.errors import VolumeHostError
+    from volumehost.errors import MultiplePluginsMatchedError, VolumeHostError
     from volumehost.loader.status import PluginStatus
 
 
@@ -32,23 +32,33 @@ if TYPE_CHECKING:
 def check(ctx: click.Context, distribution: str | None) -> None:
     """Check that plugins load and behave; say what to do if not.
 
-    Every plugin is loaded and asked about every kind of volume. DIST limits the check to a distribution, or to a
-    plugin. Exits with 1 when any of them failed.
+    Every plugin is loaded, initialised as on a node (in an empty directory), asked about every kind of volume, and
+    shut down. DIST limits the check to a distribution, or to a plugin. Exits with 1 when any of them failed.
     """
-    from volumehost.loader.examination import examine
-
-    manager = inspect_plugins()
-    with plugins_print_to_stderr():
-        conflicts = examine(manager)
-    statuses = manager.plugins()
+    settings = ctx.ensure_object(Settings)
+    statuses, conflicts = _examined(settings)
     if distribution is not None:
         statuses = select(statuses, distribution)
         names = {status.name for status in statuses}
         conflicts = [conflict for conflict in conflicts if names.intersection(conflict.names)]
     failed = [status for status in statuses if status.error is not None]
-    _print(ctx.ensure_object(Settings), statuses, [*(each.error for each in failed if each.error), *conflicts])
+    _print(settings, statuses, [*(each.error for each in failed if each.error), *conflicts])
     if failed or conflicts:
         ctx.exit(1)
+
+
+def _examined(settings: Settings) -> tuple[list[PluginStatus], list[MultiplePluginsMatchedError]]:
+    from volumehost.hosts.config import HostConfig
+    from volumehost.hosts.trial_host import trial_host
+    from volumehost.loader.examination import examine
+
+    with plugins_print_to_stderr(), trial_host(HostConfig.for_root_dir(settings.root), settings.node_name) as host:
+        manager = inspect_plugins(host)
+        try:
+            conflicts = examine(manager)
+            return manager.plugins(), conflicts
+        finally:
+            manager.close()
 
 
 def _print(settings: Settings, statuses: list[PluginStatus], problems: list[VolumeHostError]) -> None:

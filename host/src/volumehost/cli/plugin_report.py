@@ -14,13 +14,17 @@ from volumehost.loader.prober import EntryPointProber
 
 if TYPE_CHECKING:
     from volumehost.loader.status import PluginStatus
+    from volumehost.volume_host import VolumeHost
 
 
-def inspect_plugins() -> VolumePluginManager:
-    """Load every installed plugin that may be loaded, to be looked at: none is initialised."""
-    manager = VolumePluginManager(inspect_only=True)
+def inspect_plugins(host: VolumeHost | None = None) -> VolumePluginManager:
+    """Load every installed plugin that may be loaded, to be looked at.
+
+    :param host: initialise them with it; by default none is initialised.
+    """
+    manager = VolumePluginManager(inspect_only=host is None)
     with plugins_print_to_stderr():
-        manager.init_plugins(prober=EntryPointProber())
+        manager.init_plugins(prober=EntryPointProber(), host=host)
     return manager
 
 

@@ -115,7 +115,7 @@ def repository() -> Path:
 @pytest.fixture
 def user_environment() -> dict[str, str]:
     """The environment of a user who has set nothing of ours."""
-    ours = re.compile("VOLUMEHOST_|PYTHON|PIP_|PYTEST_|VIRTUAL_ENV|COLUMNS|LINES|NO_COLOR|FORCE_COLOR|CI$|BUILD_NUMBER$")
+    ours = re.compile("VOLUMEHOST_|PYTHON|PIP_|PYTEST_|VIRTUAL_ENV|COLUMNS|LINES|NO_COLOR|FORCE_COLOR|CI$|BUILD_NUMBER")
     return {name: value for name, value in os.environ.items() if not ours.match(name)}
 
 

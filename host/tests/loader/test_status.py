@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from volumehost import hookimpl
+from volumehost.errors import NoPluginMatchedError
 from volumehost.loader import status
 from volumehost.loader.prober import EntryPointProber
 from volumehost.loader.trust import TrustPolicy
@@ -54,6 +57,21 @@ def test_a_plugin_that_was_given_and_failed_is_listed(only, base):
     assert (found.name, found.state) == ("example.com/p", status.FAILED)
     assert "no device" in found.detail
     assert found.error is not None
+
+
+def test_br04_an_installation_that_is_not_finished_is_listed_until_it_is(importable, manager, plugin_source, spec_of):
+    source = {"acme_w.py": plugin_source("example.com/w")}
+    info = importable.add("acme-w", "1.0", {"w": "acme_w:Plugin"}, source, record=False)
+    made = manager(prober=EntryPointProber(path=[importable.path]))
+    (found,) = made.plugins()
+    assert (found.name, found.state, found.detail) == ("acme-w", status.INSTALLING, "its RECORD is not written yet")
+    assert "pip install --force-reinstall acme-w" in found.error.hint
+    assert "acme_w" not in sys.modules
+    with pytest.raises(NoPluginMatchedError, match=r"acme-w \(its RECORD is not written yet\)"):
+        made.find_plugin_by_spec(spec_of("nfs"))
+    (info / "RECORD").write_text("")
+    (found,) = made.plugins()
+    assert (found.name, found.state, found.error) == ("example.com/w", status.ACTIVE, None)
 
 
 def test_a_plugin_whose_name_was_never_learned_is_listed_by_its_entry_point(importable, only):

@@ -294,7 +294,7 @@ class VolumePluginManager(DerivedLookups):
         return self._refresher.complete
 
     def _statuses(self) -> list[status.PluginStatus]:
-        return status.plugin_statuses(list(self._lifecycle.units.values()), self._asker)
+        return status.plugin_statuses(list(self._lifecycle.units.values()), self._asker, self._refresher.waiting)
 
     def _prepare_for_use(self, plugin: LoadedPlugin) -> None:
         plugin.on_idle = self._refresher.soon

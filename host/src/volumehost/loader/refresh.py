@@ -57,9 +57,14 @@ class Refresher:
             self._prober = prober
 
     @property
+    def waiting(self) -> dict[str, str]:
+        """Distributions whose installation was not finished at the last probe, and what was missing."""
+        return dict(getattr(self._prober, "waiting", None) or {})
+
+    @property
     def complete(self) -> bool:
         """Whether the last probe worked and met no installation in progress."""
-        return self.error is None and not getattr(self._prober, "waiting", None)
+        return self.error is None and not self.waiting
 
     def unless_busy(self) -> None:
         """Probe, unless another thread does so at this moment."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from volumehost.errors import DuplicatePluginError, PluginIncompatibleError, VolumeHostError
+from volumehost.errors import DuplicatePluginError, PluginImportError, PluginIncompatibleError, VolumeHostError
 from volumehost.hookspecs import INTERFACES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from volumehost.loader.asking import Asker
     from volumehost.loader.loaded import LoadedPlugin
@@ -23,8 +23,9 @@ FAILED = "failed"
 CONFLICT = "conflict"
 INCOMPATIBLE = "incompatible"
 DENIED = "denied"
+INSTALLING = "being installed"
 #: States of plugins that somebody may miss.
-NOT_LOADED = frozenset({FAILED, CONFLICT, INCOMPATIBLE})
+NOT_LOADED = frozenset({FAILED, CONFLICT, INCOMPATIBLE, INSTALLING})
 
 
 class PluginStatus(NamedTuple):
@@ -52,8 +53,12 @@ class PluginStatus(NamedTuple):
     hooks: tuple[str, ...] = ()
 
 
-def plugin_statuses(units: Iterable[Unit], asker: Asker) -> list[PluginStatus]:
-    """The status of every plugin, sorted by name."""
+def plugin_statuses(units: Iterable[Unit], asker: Asker, waiting: Mapping[str, str]) -> list[PluginStatus]:
+    """The status of every plugin, sorted by name.
+
+    :param waiting: distributions whose installation is not finished, and what is missing; those that no plugin is
+        loaded of are listed under their own name.
+    """
     all_units = list(units)
     rivals = _rivals(all_units)
     statuses = [
@@ -61,6 +66,8 @@ def plugin_statuses(units: Iterable[Unit], asker: Asker) -> list[PluginStatus]:
         for unit in all_units
         for entry in unit.entries
     ]
+    known = {each.distribution for each in statuses}
+    statuses += [_not_finished(name, reason) for name, reason in waiting.items() if name not in known]
     return sorted(statuses, key=lambda each: (each.name, each.distribution))
 
 
@@ -124,3 +131,14 @@ def _not_loaded(entry: Entry) -> PluginStatus:
         location=entry.origin.location,
         error=None if entry.denied else entry.error,
     )
+
+
+def _not_finished(distribution: str, reason: str) -> PluginStatus:
+    error = PluginImportError(
+        reason,
+        plugin=distribution,
+        distribution=distribution,
+        action=f"waiting for the installation of {distribution} to be finished",
+        hint=f"if no installer is at work any more, repeat it: pip install --force-reinstall {distribution}",
+    )
+    return PluginStatus(distribution, INSTALLING, reason, distribution=distribution, error=error)

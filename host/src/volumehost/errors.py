@@ -54,7 +54,7 @@ Anything that is neither transient nor uncertain is *final*: known not to be in 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
@@ -475,8 +475,3 @@ def is_infeasible_error(error: BaseException | None) -> bool:
 
 def _in_chain(error: BaseException | None, kinds: tuple[type[BaseException], ...]) -> bool:
     return any(isinstance(link, kinds) for link in error_chain(error))
-
-
-def first_reason(errors: Iterable[BaseException]) -> str:
-    """One line for several errors: their texts, with semicolons between them."""
-    return "; ".join(str(error) for error in errors)

@@ -11,17 +11,13 @@ import shutil
 import sqlite3
 import stat
 import tempfile
-import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from urllib.parse import quote
 
 from volumehost.api.embedded.database import Database
 from volumehost.api.embedded.failures import store_errors
-from volumehost.api.embedded.history import HistoryLimits
 from volumehost.api.embedded.tables import bring_up_to_date
-from volumehost.api.embedded.watching import Commits
 from volumehost.api.store import EmbeddedStore
 from volumehost.errors import StoreError
 
@@ -37,35 +33,25 @@ class ReadOnlyStore(EmbeddedStore):
     :raises StoreError: the file is there and cannot be read.
     """
 
-    def __init__(self, path: str, *, busy_timeout: float = 10.0) -> None:
-        # Not the base class's, which would make the file.
-        self.path = path
-        self._clock = time.time
-        self._history = HistoryLimits()
-        self._commits = Commits()
-        self._database = _ReadOnlyDatabase(path, busy_timeout=busy_timeout)
+    def _open_database(self, busy_timeout: float) -> Database:
+        return _ReadOnlyDatabase(self.path, busy_timeout=busy_timeout)
 
 
 class _ReadOnlyDatabase(Database):
     """Connections to a file, or to a copy of it where the filesystem does not let SQLite work with the file itself."""
 
     def __init__(self, path: str, *, busy_timeout: float) -> None:
-        self.path = path
-        self._busy_timeout = busy_timeout
-        self._lock = threading.Lock()
-        self._writing = threading.Lock()
-        self._idle: list[sqlite3.Connection] = []
-        self._closed = False
-        self._process = os.getpid()
-        self._inherited: list[sqlite3.Connection] = []
         self._copy: tempfile.TemporaryDirectory[str] | None = None
+        super().__init__(path, busy_timeout=busy_timeout)
+
+    def _first_connection(self) -> sqlite3.Connection:
+        # Not the base class's, which would make the file.
         try:
-            with store_errors(path, "open the store"):
-                connection = self._open()
+            with store_errors(self.path, "open the store"):
+                return self._open()
         except BaseException:
             self._remove_copy()
             raise
-        self._idle.append(connection)
 
     @contextmanager
     def write(self, *, durable: bool = True) -> Iterator[sqlite3.Connection]:  # noqa: ARG002 - the base class's

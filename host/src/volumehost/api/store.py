@@ -46,8 +46,6 @@ from volumehost.errors import AlreadyExistsError, InvalidObjectError, ObjectNotF
 
 T = TypeVar("T", bound=KubeObject)
 
-STORE_FILE = "store.sqlite3"
-
 #: Letters of generated names: no vowels, so that no words arise; none that look alike.
 _SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 _SUFFIX_LENGTH = 5
@@ -77,11 +75,14 @@ class EmbeddedStore:
         history: HistoryLimits | None = None,
         busy_timeout: float = 10.0,
     ) -> None:
-        self.path = path = os.path.abspath(path)
+        self.path = os.path.abspath(path)
         self._clock = clock
         self._history = history or HistoryLimits()
         self._commits = Commits()
-        self._database = Database(path, busy_timeout=busy_timeout)
+        self._database = self._open_database(busy_timeout)
+
+    def _open_database(self, busy_timeout: float) -> Database:
+        return Database(self.path, busy_timeout=busy_timeout)
 
     def __enter__(self) -> Self:
         return self

@@ -14,7 +14,11 @@ from volumehost.host_services import MountPoint
 
 
 def path_within_base(path: str, base: str) -> bool:
-    """Whether ``path`` is ``base`` or lies below it, by their text (MOUNT-39): ``/a/..b`` lies below ``/a``."""
+    """Whether ``path`` is ``base`` or lies below it, by text alone (MOUNT-39).
+
+    Both are cleaned first. ``/a/..b`` is within ``/a``; everything absolute is within ``/``. Links are not resolved:
+    resolve both before, or open by descriptors, where somebody else can write.
+    """
     relative = os.path.relpath(path, base)
     return relative != ".." and not relative.startswith("../")
 

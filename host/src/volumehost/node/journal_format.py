@@ -47,6 +47,12 @@ class JournalContents:
         merge(self.entries, record)
 
 
+def text_of(record: Fields, name: str) -> str:
+    """A text of a record, "" when it has none: what is on disk may be anything."""
+    value = record.get(name, "")
+    return value if isinstance(value, str) else ""
+
+
 def merge(entries: dict[Key, dict[str, Any]], record: Fields) -> Key:
     """Merge one record into what is known; returns its key."""
     key = (str(record.get("v", "")), str(record.get("p", "")))

@@ -17,7 +17,7 @@ from volumehost.hookspecs import AttachableVolumePlugin, DeviceMountableVolumePl
 from volumehost.mount.deadline import DeadlineRunner
 from volumehost.node.actual import AttachedVolume, MountedVolume
 from volumehost.node.identity import unique_volume_name, unique_volume_name_of_pod
-from volumehost.node.journal_format import FAILED, LOST, UNMOUNTED
+from volumehost.node.journal_format import FAILED, LOST, UNMOUNTED, text_of
 from volumehost.node.operations import Services, plugin_user
 from volumehost.node.recorded_spec import spec_from_record
 from volumehost.node.states import Attachability, DeviceState, MountState
@@ -91,22 +91,22 @@ def _restore_volume(services: Services, name: str, record: Mapping[str, Any]) ->
     services.actual.add_reconstructed(
         AttachedVolume(
             name=name,
-            plugin_name=_text(record, "plugin"),
+            plugin_name=text_of(record, "plugin"),
             spec=spec_from_record(record),
             attachability=Attachability.TRUE if attached else Attachability.FALSE,
             device_state=DeviceState.UNCERTAIN if maybe_mounted else DeviceState.NOT_MOUNTED,
-            device_path=_text(record, "dpath"),
-            device_mount_path=_text(record, "dmpath"),
+            device_path=text_of(record, "dpath"),
+            device_mount_path=text_of(record, "dmpath"),
             device_reconstructed=maybe_mounted and device != LOST,
-            mode=_text(record, "mode") or FILESYSTEM_MODE,
+            mode=text_of(record, "mode") or FILESYSTEM_MODE,
         )
     )
-    _hold(services, _text(record, "plugin"), plugin_user(name, ""))
+    _hold(services, text_of(record, "plugin"), plugin_user(name, ""))
 
 
 def _restore_mount(services: Services, volume: str, pod_uid: str, record: Mapping[str, Any]) -> None:
-    plugin_name = _text(record, "plugin")
-    mode = _text(record, "mode") or FILESYSTEM_MODE
+    plugin_name = text_of(record, "plugin")
+    mode = text_of(record, "mode") or FILESYSTEM_MODE
     services.actual.add_reconstructed(
         AttachedVolume(volume, plugin_name, None, Attachability.FALSE, mode=mode)
     )  # unless its own record has entered it
@@ -114,24 +114,19 @@ def _restore_mount(services: Services, volume: str, pod_uid: str, record: Mappin
         MountedVolume(
             volume=volume,
             pod_uid=pod_uid,
-            pod_name=_text(record, "pod"),
-            pod_namespace=_text(record, "ns"),
+            pod_name=text_of(record, "pod"),
+            pod_namespace=text_of(record, "ns"),
             plugin_name=plugin_name,
-            inner_name=_text(record, "inner"),
+            inner_name=text_of(record, "inner"),
             state=MountState.UNCERTAIN,
             mode=mode,
-            path=_text(record, "path"),
+            path=text_of(record, "path"),
             is_mount=record.get("is_mount") if isinstance(record.get("is_mount"), bool) else None,
             # After a reboot no container uses it: a set-up that fails for good leaves nothing to tear down.
             reconstructed=record.get("state") != LOST,
         )
     )
     _hold(services, plugin_name, plugin_user(volume, pod_uid))
-
-
-def _text(record: Mapping[str, Any], name: str) -> str:
-    value = record.get(name, "")
-    return value if isinstance(value, str) else ""
 
 
 def _hold(services: Services, plugin_name: str, user: str) -> None:

@@ -14,7 +14,7 @@ from volumehost.hosts.lock import lock_holder
 from volumehost.hosts.root_dir import resolve_root_dir
 from volumehost.mount.mountinfo import read_mount_table
 from volumehost.node.journal import read_boot_id, read_journal
-from volumehost.node.journal_format import FAILED, LOST, MOUNTED, MOUNTING, UNMOUNTING, JournalContents
+from volumehost.node.journal_format import FAILED, LOST, MOUNTED, MOUNTING, UNMOUNTING, JournalContents, text_of
 from volumehost.node.pods import used_volumes
 from volumehost.node.status import PodStatus, VolumeStatus, pod_state
 
@@ -50,8 +50,8 @@ class Witnesses:
     def volume(self, name: str, record: Record) -> VolumeStatus:
         """The status of one volume from its record."""
         is_mount = record.get("is_mount")
-        path = _text(record, "path")
-        mounted = (_text(record, "mount") or path) in self.mounted if is_mount else None
+        path = text_of(record, "path")
+        mounted = (text_of(record, "mount") or path) in self.mounted if is_mount else None
         state = self._state(record, mounted)
         running = state in ("mounting", "unmounting")
         attempts, retry_at = record.get("attempts", 0), record.get("retry_at")
@@ -60,17 +60,17 @@ class Witnesses:
         return VolumeStatus(
             volume=name,
             state=state,
-            plugin=_text(record, "plugin"),
-            distribution=_text(record, "dist"),
-            version=_text(record, "ver"),
+            plugin=text_of(record, "plugin"),
+            distribution=text_of(record, "dist"),
+            version=text_of(record, "ver"),
             path=path,
             mounted=mounted,
-            unique_name=_text(record, "v"),
-            operation=_text(record, "op") if running else "",
-            step=_text(record, "step") if running else "",
+            unique_name=text_of(record, "v"),
+            operation=text_of(record, "op") if running else "",
+            step=text_of(record, "step") if running else "",
             age=max(0.0, self.now - started) if running and isinstance(started, (int, float)) else None,
             attempts=attempts if isinstance(attempts, int) else 0,
-            error=_text(record, "err"),
+            error=text_of(record, "err"),
             retry_in=max(0.0, retry_at - self.now) if waiting and retry_at is not None else None,
         )
 
@@ -125,9 +125,9 @@ def recorded_status(journal: JournalContents, pods: list[Pod], witnesses: Witnes
     found = [_of_pod(pod, by_pod.pop(pod.metadata.uid, []), of_pods.get(pod.metadata.uid, {}), witnesses)
              for pod in pods]  # fmt: skip
     for uid, records in by_pod.items():
-        volumes = tuple(witnesses.volume(_text(record, "inner"), record) for record in records)
+        volumes = tuple(witnesses.volume(text_of(record, "inner"), record) for record in records)
         state = pod_state(volumes, ending=bool(of_pods.get(uid, {}).get("ended")))
-        names = _text(records[0], "ns"), _text(records[0], "pod")
+        names = text_of(records[0], "ns"), text_of(records[0], "pod")
         found.append(PodStatus(*names, uid, state, volumes, note="the pod is not in the API"))
     return sorted(found, key=lambda status: (status.namespace, status.name, status.uid))
 
@@ -137,7 +137,7 @@ def _of_pod(pod: Pod, records: list[Record], of_pod: Record, witnesses: Witnesse
     problems = of_pod.get("problems", {})
     by_name: dict[str, Record] = {}
     for record in records:
-        for name in record.get("outer") or [_text(record, "inner")]:
+        for name in record.get("outer") or [text_of(record, "inner")]:
             by_name[str(name)] = record
     volumes = []
     for volume in pod.spec.volumes:
@@ -170,8 +170,3 @@ def _pods(layout: Layout, api: ApiClient | None) -> list[Pod]:
         return store.list(Pod).items
     finally:
         store.close()
-
-
-def _text(record: Record, name: str) -> str:
-    value = record.get(name, "")
-    return value if isinstance(value, str) else ""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from volumehost.mount.cleanup import cleanup_mount_point
+    from volumehost.mount.refs import path_within_base
     from volumehost.mount.removal import remove_all_at, remove_all_one_filesystem, remove_dirs_one_filesystem
     from volumehost.sdk.atomic_writer import AtomicWriter
     from volumehost.sdk.directories import make_directories
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from volumehost.sdk.names import escape_qualified_name, unescape_qualified_name
     from volumehost.sdk.nested_mounts import make_nested_mount_points, nested_mount_points
     from volumehost.sdk.ownership import OwnershipReport, set_volume_ownership
-    from volumehost.sdk.paths import get_path, path_within_base, validate_path_no_backsteps
+    from volumehost.sdk.paths import get_path, validate_path_no_backsteps
     from volumehost.sdk.payload import FileProjection
     from volumehost.sdk.quantity import Quantity, parse_quantity
     from volumehost.sdk.ready import is_ready, set_ready
@@ -60,7 +61,7 @@ _HOME = {
     "mount_options_from_spec": "volumehost.sdk.mount_options",
     "nested_mount_points": "volumehost.sdk.nested_mounts",
     "parse_quantity": "volumehost.sdk.quantity",
-    "path_within_base": "volumehost.sdk.paths",
+    "path_within_base": "volumehost.mount.refs",
     "recycler_pod_manifest": "volumehost.sdk.recycler",
     "recycler_timeout": "volumehost.sdk.recycler",
     "remove_all_at": "volumehost.mount.removal",

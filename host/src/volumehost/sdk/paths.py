@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 from volumehost.errors import UnsafePathError, VolumeHostError
@@ -18,16 +17,6 @@ def validate_path_no_backsteps(path: str) -> None:
     """
     if ".." in path.split("/"):
         raise UnsafePathError("must not contain '..'", action=f"checking the path {path!r}", subject=path)
-
-
-def path_within_base(path: str, base: str) -> bool:
-    """Whether ``path`` is ``base`` or lies below it, by text alone (MOUNT-39).
-
-    Both are cleaned first. ``/a/..b`` is within ``/a``; everything absolute is within ``/``. Links are not resolved:
-    resolve both before, or open by descriptors, where somebody else can write.
-    """
-    relative = os.path.relpath(path, base)
-    return relative != ".." and not relative.startswith("../")
 
 
 def get_path(volume: Volume) -> str:

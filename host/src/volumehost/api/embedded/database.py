@@ -42,10 +42,13 @@ class Database:
         self._process = os.getpid()
         # Connections that a fork inherited must neither be used nor closed: closing them would drop the parent's locks.
         self._inherited: list[sqlite3.Connection] = []
-        with store_errors(path, "open the store"):
-            self._identity = _prepare_file(path)
-            connection = self._open()
-        self._idle.append(connection)
+        self._idle.append(self._first_connection())
+
+    def _first_connection(self) -> sqlite3.Connection:
+        """Make sure of the file, and open it."""
+        with store_errors(self.path, "open the store"):
+            self._identity = _prepare_file(self.path)
+            return self._open()
 
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:

@@ -26,13 +26,6 @@ def not_negative(text: str, field: str, problems: Problems) -> None:
         problems.invalid(field, text, "must be greater than or equal to 0")
 
 
-def positive(text: str, field: str, problems: Problems) -> None:
-    """A quantity above zero."""
-    amount = quantity(text, field, problems)
-    if amount is not None and amount.nanos <= 0:
-        problems.invalid(field, text, "must be greater than zero")
-
-
 def size(text: str, field: str, problems: Problems) -> None:
     """A size of storage: above zero and in whole bytes."""
     amount = quantity(text, field, problems)

@@ -32,6 +32,7 @@ from volumehost import (
     RecycleEventRecorder,
     ResizableEphemeralVolumePlugin,
     Spec,
+    StorageDrivers,
     Unmounter,
     VolumeHost,
     VolumeOptions,
@@ -61,6 +62,10 @@ class EveryPlugin:
     @hookimpl
     def can_support(self, spec: Spec) -> bool:
         return False
+
+    @hookimpl
+    def get_storage_drivers(self) -> StorageDrivers | None:
+        return None
 
     @hookimpl
     def get_volume_sources(self) -> Collection[str] | None:

@@ -42,6 +42,10 @@
     |   |-- UncertainProgressError      it may still be going on (ERR-02)
     |   |-- FailedPreconditionError, InfeasibleError, OperationNotSupportedError (ERR-06)
     |   |-- DeletedVolumeInUseError     delete refused for now: record and retry (VOL-09)
+    |   |-- StorageDriverError          a call of a storage driver failed; carries driver, call, code
+    |   |   |-- StorageDriverUncertainError    the driver may still be at it (CSI-ERR-04)
+    |   |   |-- StorageDriverUnavailableError  not registered, not started: nothing was called (CSI-ERR-12)
+    |   |   |-- StorageDriverPreconditionError, StorageDriverInfeasibleError, StorageDriverUnsupportedError
     |   `-- AlreadyRunningError, BackoffError   an operation may not start now (NPO-11, BACKOFF-02)
     |-- MetricsError                    NotSupportedMetricsError, NoPathMetricsError, FsInfoMetricsError
     |-- RootDirectoryError              the root directory cannot be used
@@ -371,6 +375,53 @@ class OperationNotSupportedError(OperationError):
 
 class DeletedVolumeInUseError(OperationError):
     """The volume to delete is still in use: record a Normal event and try again (VOL-09)."""
+
+
+class StorageDriverError(OperationError):
+    """A call of a storage driver failed; final unless it is also one of the kinds below (CSI-ERR-01 to -05).
+
+    ``driver`` is its name, ``call`` the call (``NodeStageVolume``), ``code`` the gRPC code's name in upper case
+    (``INTERNAL``), "" when there was none: arguments that were refused here, a reply that makes no sense.
+    ``driver_message`` is what the driver said, secrets stripped.
+    """
+
+    def __init__(
+        self,
+        reason: str,
+        *,
+        driver: str = "",
+        call: str = "",
+        code: str = "",
+        driver_message: str = "",
+        action: str = "",
+        subject: str = "",
+        hint: str = "",
+    ) -> None:
+        super().__init__(reason, action=action, subject=subject or driver, hint=hint)
+        self.driver = driver
+        self.call = call
+        self.code = code
+        self.driver_message = driver_message
+
+
+class StorageDriverUncertainError(StorageDriverError, UncertainProgressError):
+    """The driver may still be at it, or have done it: repeat the call or call the opposite (CSI-WIRE-13)."""
+
+
+class StorageDriverUnavailableError(StorageDriverError, TransientOperationError):
+    """The driver is not registered or does not run, so nothing was called (CSI-ERR-12, BR-27)."""
+
+
+class StorageDriverPreconditionError(StorageDriverError, FailedPreconditionError):
+    """FAILED_PRECONDITION: not possible in the volume's present state (CSI-EXP-09)."""
+
+
+class StorageDriverInfeasibleError(StorageDriverError, InfeasibleError):
+    """INVALID_ARGUMENT, OUT_OF_RANGE, NOT_FOUND: repeating the same call cannot help (CSI-ERR-16)."""
+
+
+class StorageDriverUnsupportedError(StorageDriverError, OperationNotSupportedError):
+    """UNIMPLEMENTED, or a capability that the driver does not declare."""
 
 
 class AlreadyRunningError(OperationError):

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from volumehost.api.objects import Pod
     from volumehost.host_services import RecycleEventRecorder
     from volumehost.spec import Spec
+    from volumehost.storage_driver import StorageDrivers
     from volumehost.volume_host import VolumeHost
     from volumehost.volumes import (
         Attacher,
@@ -56,6 +57,7 @@ OPTIONAL_HOOKS: dict[str, Any] = {
     "supports_selinux_context_mount": False,
     "get_volume_sources": None,
     "shutdown": None,
+    "get_storage_drivers": None,
 }
 
 
@@ -146,6 +148,14 @@ class VolumePlugin(Protocol):
     def supports_selinux_context_mount(self, spec: Spec) -> bool:
         """Whether the whole volume can be mounted with ``-o context=`` (PLUG-10). Optional: False."""
         return False
+
+    @hookspec(firstresult=True)
+    def get_storage_drivers(self) -> StorageDrivers | None:
+        """The drivers outside of this process that the plugin fronts; the controllers provision through them.
+
+        Optional; None means that it fronts none.
+        """
+        return None
 
 
 class PersistentVolumePlugin(VolumePlugin, Protocol):

@@ -37,6 +37,22 @@ class MountPoint:
         return any(item.startswith("shared:") for item in self.optional_fields)
 
 
+@dataclass(frozen=True, slots=True)
+class InstalledEntryPoint:
+    """One entry point of an installed distribution: ``name = value`` (``module:attribute [extra, extra]``).
+
+    ``identity`` tells one installation from the next: it changes when the distribution is installed anew.
+    ``location`` is the directory (or zip) on ``sys.path`` that the distribution lies in.
+    """
+
+    distribution: str
+    version: str
+    name: str
+    value: str
+    location: str
+    identity: tuple[int, ...] = ()
+
+
 class MountInterface(Protocol):
     """The kernel's mounts (MOUNT-01). All methods raise MountError or one of its kinds."""
 

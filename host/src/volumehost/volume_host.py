@@ -9,7 +9,7 @@ leave their directory (LAYOUT-03, improved).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         EventRecorder,
         HostUtils,
         InformerFactory,
+        InstalledEntryPoint,
         Lister,
         MountInterface,
         Recycler,
@@ -156,6 +157,21 @@ class KubeletVolumeHost(Protocol):
 
     def get_host_util(self) -> HostUtils:
         """Questions about paths of the host."""
+        ...
+
+    def get_plugins_registry_dir(self) -> str:
+        """``<root>/plugins_registry``, where drivers put their registration sockets (CSI-PATH-13)."""
+        ...
+
+    def get_drivers_dir(self) -> str:
+        """``<root>/drivers``: records, logs and data of the drivers that this host knows or supervises."""
+        ...
+
+    def get_installed_entry_points(self, group: str) -> Sequence[InstalledEntryPoint]:
+        """Entry points of a group in the installed distributions as they are now, without importing any.
+
+        Those that the trust policy excludes are left out, and installations that are not finished.
+        """
         ...
 
     def get_trust_anchors_by_name(self, name: str, allow_missing: bool) -> bytes:

@@ -78,6 +78,10 @@ class Layout:
         """``<root>/plugins_registry``, where CSI drivers put their registration sockets."""
         return f"{self.root_dir}/plugins_registry"
 
+    def drivers_dir(self) -> str:
+        """``<root>/drivers``: records, logs and data of the drivers that this host knows or supervises."""
+        return f"{self.root_dir}/drivers"
+
     def pod_resources_dir(self) -> str:
         """``<root>/pod-resources`` (LAYOUT-02)."""
         return f"{self.root_dir}/pod-resources"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NoReturn
 
 from volumehost.errors import ApiError, NotAvailableOnHostError, WaitTimeoutError
@@ -33,11 +33,13 @@ if TYPE_CHECKING:
         EventRecorder,
         HostUtils,
         InformerFactory,
+        InstalledEntryPoint,
         Lister,
         MountInterface,
         Recycler,
         Subpather,
     )
+    from volumehost.loader.entry_points import InstalledEntryPoints
     from volumehost.loader.manager import VolumePluginManager
     from volumehost.spec import Spec, VolumeConfig
     from volumehost.volumes import Mounter, Unmounter
@@ -83,6 +85,7 @@ class NodeHost:
         self._lock = threading.RLock()
         self._informers: InformerFactory | None = None
         self._kubelet_error: Exception | None = None
+        self._entry_points: InstalledEntryPoints | None = None
 
     # --- directories ----------------------------------------------------------------------------------------
 
@@ -109,6 +112,27 @@ class NodeHost:
     def get_pod_volume_device_dir(self, pod_uid: str, plugin_name: str) -> str:
         """``<root>/pods/<uid>/volumeDevices/<escaped plugin>``."""
         return self.layout.pod_volume_device_dir(pod_uid, plugin_name)
+
+    def get_plugins_registry_dir(self) -> str:
+        """``<root>/plugins_registry``."""
+        return self.layout.plugins_registry_dir()
+
+    def get_drivers_dir(self) -> str:
+        """``<root>/drivers``."""
+        return self.layout.drivers_dir()
+
+    def get_installed_entry_points(self, group: str) -> Sequence[InstalledEntryPoint]:
+        """Entry points of a group in the installed distributions as they are now, without importing any."""
+        with self._lock:
+            if self._entry_points is None:
+                from volumehost.loader.entry_points import InstalledEntryPoints
+                from volumehost.loader.trust import TrustPolicy
+
+                manager = self.plugin_manager
+                self._entry_points = InstalledEntryPoints(
+                    manager.trust if manager is not None else TrustPolicy.from_environment()
+                )
+        return self._entry_points.of(group)
 
     # --- the API ----------------------------------------------------------------------------------------------
 

@@ -1,0 +1,1 @@
+"""A CSI driver for one machine: volumes are files on loop devices."""

@@ -1,0 +1,1 @@
+"""The CSI volume plugin of volumehost."""

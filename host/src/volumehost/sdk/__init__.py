@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from volumehost.sdk.quantity import Quantity, parse_quantity
     from volumehost.sdk.ready import is_ready, set_ready
     from volumehost.sdk.recycler import recycler_pod_manifest, recycler_timeout, validate_recycler_pod_template
+    from volumehost.sdk.replace_file import replace_file
 
 _HOME = {
     "AtomicWriter": "volumehost.sdk.atomic_writer",
@@ -67,6 +68,7 @@ _HOME = {
     "remove_all_at": "volumehost.mount.removal",
     "remove_all_one_filesystem": "volumehost.mount.removal",
     "remove_dirs_one_filesystem": "volumehost.mount.removal",
+    "replace_file": "volumehost.sdk.replace_file",
     "set_ready": "volumehost.sdk.ready",
     "set_volume_ownership": "volumehost.sdk.ownership",
     "unescape_qualified_name": "volumehost.sdk.names",
@@ -105,6 +107,7 @@ __all__ = [
     "remove_all_at",
     "remove_all_one_filesystem",
     "remove_dirs_one_filesystem",
+    "replace_file",
     "set_ready",
     "set_volume_ownership",
     "unescape_qualified_name",

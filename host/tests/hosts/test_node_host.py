@@ -97,7 +97,7 @@ def test_host03_without_an_api_the_functions_fail_in_the_known_words():
             function("ns", "n")
 
 
-def test_host04_tokens_need_a_server(store):
+def test_host04_the_host_of_a_cluster_node_signs_no_tokens(store):
     host = NodeHost("/r", api=store)
     with pytest.raises(NotAvailableOnHostError, match="token"):
         host.get_service_account_token_func()("ns", "sa", TokenRequest())

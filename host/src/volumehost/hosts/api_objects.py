@@ -6,10 +6,12 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from volumehost.errors import NotAvailableOnHostError, ObjectNotFoundError
+from volumehost.hosts.tokens import TokenCache
 
 if TYPE_CHECKING:
     from volumehost.api.client import ApiClient
     from volumehost.api.objects import ClusterTrustBundle, ConfigMap, LabelSelector, Secret, TokenRequest
+    from volumehost.hosts.tokens import Signer
 
 _STANDALONE = "not supported due to running kubelet in standalone mode"
 
@@ -17,8 +19,9 @@ _STANDALONE = "not supported due to running kubelet in standalone mode"
 class ApiObjects:
     """Reads from the client at each call: what a plugin gets is never older than the call."""
 
-    def __init__(self, api: Callable[[], ApiClient | None]) -> None:
+    def __init__(self, api: Callable[[], ApiClient | None], token_signer: Signer | None = None) -> None:
         self._api = api
+        self._tokens = TokenCache(token_signer) if token_signer is not None else None
 
     def get_secret(self, namespace: str, name: str) -> Secret:
         """The secret.
@@ -39,20 +42,23 @@ class ApiObjects:
         return api.get(ConfigMap, name, namespace)
 
     def get_service_account_token(self, namespace: str, name: str, request: TokenRequest) -> TokenRequest:
-        """Only a Kubernetes API server can sign tokens (HOST-04).
+        """The request with its status; a token that was signed for the same purpose before, while it lives long enough.
 
-        :raises NotAvailableOnHostError: always, here.
+        :raises NotAvailableOnHostError: nothing here signs tokens (HOST-04).
         """
-        del request
-        raise NotAvailableOnHostError(
-            "no API server here signs service account tokens",
-            action=f"requesting a token of service account {namespace}/{name}",
-            subject=f"{namespace}/{name}",
-            hint="run the host with --kubeconfig, or use a volume that needs no token",
-        )
+        if self._tokens is None:
+            raise NotAvailableOnHostError(
+                "nothing here signs service account tokens",
+                action=f"requesting a token of service account {namespace}/{name}",
+                subject=f"{namespace}/{name}",
+                hint="give the host a token_signer, or use a volume that needs no token",
+            )
+        return self._tokens.get(namespace, name, request)
 
     def delete_service_account_token(self, pod_uid: str) -> None:
-        """No token is cached here."""
+        """Drop the tokens that were signed for the pod."""
+        if self._tokens is not None:
+            self._tokens.forget(pod_uid)
 
     def trust_anchors_by_name(self, name: str, allow_missing: bool) -> bytes:
         """PEM trust anchors of the named ClusterTrustBundle; none when it may be missing and is."""

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         Recycler,
         Subpather,
     )
+    from volumehost.hosts.tokens import Signer
     from volumehost.loader.entry_points import InstalledEntryPoints
     from volumehost.loader.manager import VolumePluginManager
     from volumehost.spec import Spec, VolumeConfig
@@ -57,7 +58,8 @@ class NodeHost:
     """The host of one node: implements VolumeHost and KubeletVolumeHost.
 
     ``api`` is a client, a function that opens one at its first use, or None where there is no API (HOST-02).
-    ``plugin_manager`` may be set later: the manager itself is given the host when it loads plugins.
+    ``plugin_manager`` may be set later: the manager itself is given the host when it loads plugins. ``token_signer``
+    answers ``(namespace, service account, request)`` with the request and its status (HOST-04).
     """
 
     def __init__(
@@ -69,6 +71,7 @@ class NodeHost:
         plugin_manager: VolumePluginManager | None = None,
         mounter: MountInterface | None = None,
         recorder: EventRecorder | None = None,
+        token_signer: Signer | None = None,
         config: HostConfig | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -79,13 +82,17 @@ class NodeHost:
         self._mounter = mounter
         self._recorder = recorder
         self._config = config or HostConfig.for_root_dir(root_dir)
-        self._objects = ApiObjects(self.get_kube_client)
+        self._objects = ApiObjects(self.get_kube_client, token_signer or self.default_token_signer())
         self._node = Remembered(self._read_node, NODE_SECONDS, clock)
         self._allocatable = Remembered(lambda: local_allocatable(root_dir), NODE_SECONDS, clock)
         self._lock = threading.RLock()
         self._informers: InformerFactory | None = None
         self._kubelet_error: Exception | None = None
         self._entry_points: InstalledEntryPoints | None = None
+
+    def default_token_signer(self) -> Signer | None:
+        """What signs service account tokens when no signer was given; in a cluster the API server would."""
+        return None
 
     # --- directories ----------------------------------------------------------------------------------------
 

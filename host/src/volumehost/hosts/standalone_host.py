@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from volumehost.hosts.node_host import NodeHost
+from volumehost.hosts.tokens import LocalSigner
 
 if TYPE_CHECKING:
     from volumehost.api.objects import CSINode, VolumeAttachment
     from volumehost.host_services import Lister
+    from volumehost.hosts.tokens import Signer
 
 
 class StandaloneHost(NodeHost):
@@ -16,6 +18,10 @@ class StandaloneHost(NodeHost):
 
     In a cluster attaching is the controller's (CSI-ATT-01); here nobody else would do it.
     """
+
+    def default_token_signer(self) -> Signer:
+        """A signer with a key of the root directory."""
+        return LocalSigner(self.layout.root_dir)
 
     def csi_node_lister(self) -> Lister[CSINode]:
         """CSINode objects."""

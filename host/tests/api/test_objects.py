@@ -194,7 +194,11 @@ def test_contract_alone_loads_no_api_types() -> None:
 
 
 #: Wire names of the fields that each type has in Kubernetes 1.36.
-KUBERNETES_FIELDS = json.loads((Path(__file__).parent / "kubernetes_1_36_fields.json").read_text())
+KUBERNETES_FIELDS = {
+    name: fields
+    for source in ("kubernetes_1_36_fields.json", "snapshot_v1_fields.json")
+    for name, fields in json.loads((Path(__file__).parent / source).read_text()).items()
+}
 #: One type of ours stands for several of theirs.
 SHARED = {"Condition", "IPAddress"}
 

@@ -57,6 +57,7 @@ class Kind(Generic[T_co]):
 
 
 _STORAGE = objects.STORAGE_V1
+_SNAPSHOT = objects.SNAPSHOT_V1
 
 #: Every kind that this host knows.
 KINDS: tuple[Kind[KubeObject], ...] = (
@@ -82,6 +83,30 @@ KINDS: tuple[Kind[KubeObject], ...] = (
     Kind(objects.CSIDriver, _STORAGE, "CSIDriver", "csidrivers"),
     Kind(objects.CSINode, _STORAGE, "CSINode", "csinodes"),
     Kind(objects.CSIStorageCapacity, _STORAGE, "CSIStorageCapacity", "csistoragecapacities", namespaced=True),
+    Kind(
+        objects.VolumeSnapshot,
+        _SNAPSHOT,
+        "VolumeSnapshot",
+        "volumesnapshots",
+        ("vs",),
+        namespaced=True,
+        has_status=True,
+    ),
+    Kind(
+        objects.VolumeSnapshotClass,
+        _SNAPSHOT,
+        "VolumeSnapshotClass",
+        "volumesnapshotclasses",
+        ("vsclass", "vsclasses"),
+    ),
+    Kind(
+        objects.VolumeSnapshotContent,
+        _SNAPSHOT,
+        "VolumeSnapshotContent",
+        "volumesnapshotcontents",
+        ("vsc", "vscs"),
+        has_status=True,
+    ),
     Kind(objects.ClusterTrustBundle, "certificates.k8s.io/v1beta1", "ClusterTrustBundle", "clustertrustbundles"),
     Kind(
         objects.TokenRequest,
@@ -141,7 +166,9 @@ def find_kind(spelling: str) -> Kind[KubeObject]:
 def _unknown(spelling: str, shown: str) -> UnknownKindError:
     import difflib
 
-    near = difflib.get_close_matches(spelling.strip().lower(), _BY_SPELLING, n=1)
+    typed = spelling.strip().lower()
+    near = difflib.get_close_matches(typed, _BY_SPELLING)
+    near.sort(key=lambda word: word[0] != typed[0])  # few get the first letter wrong: pvs is nearer to pv than to vs
     suggestion = f"did you mean {_BY_SPELLING[near[0]].kind}? " if near else ""
     return UnknownKindError(f"unknown kind {shown}", subject=spelling, hint=suggestion + _known())
 

@@ -71,9 +71,14 @@ def _yes(value: object) -> str:
     return "true" if value else "false"
 
 
-def _default_mark(storage_class: Any) -> str:
-    default = storage_class.metadata.annotations.get("storageclass.kubernetes.io/is-default-class") == "true"
-    return f"{storage_class.metadata.name} (default)" if default else str(storage_class.metadata.name)
+def _default_mark(annotation: str) -> Callable[[Any], str]:
+    """The name, with a mark for the class that is used when none is asked for."""
+
+    def cell(each: Any) -> str:
+        default = each.metadata.annotations.get(annotation) == "true"
+        return f"{each.metadata.name} (default)" if default else str(each.metadata.name)
+
+    return cell
 
 
 def _ready(node: Any) -> str:
@@ -126,7 +131,7 @@ _COLUMNS: Mapping[str, Sequence[Column]] = {
         _AGE,
     ),
     "StorageClass": (
-        ("name", _default_mark),
+        ("name", _default_mark("storageclass.kubernetes.io/is-default-class")),
         ("provisioner", lambda storage_class: storage_class.provisioner),
         ("reclaimpolicy", lambda storage_class: storage_class.reclaim_policy),
         ("volumebindingmode", lambda storage_class: storage_class.volume_binding_mode),
@@ -140,6 +145,34 @@ _COLUMNS: Mapping[str, Sequence[Column]] = {
         ("pv", _attachment_volume),
         ("node", lambda attachment: attachment.spec.node_name),
         ("attached", lambda attachment: _yes(attachment.status.attached)),
+        _AGE,
+    ),
+    "VolumeSnapshot": (
+        _NAME,
+        ("readytouse", lambda snapshot: _yes(snapshot.status.ready_to_use)),
+        ("sourcepvc", lambda snapshot: snapshot.spec.source.persistent_volume_claim_name),
+        ("sourcesnapshotcontent", lambda snapshot: snapshot.spec.source.volume_snapshot_content_name),
+        ("restoresize", lambda snapshot: snapshot.status.restore_size),
+        ("snapshotclass", lambda snapshot: snapshot.spec.volume_snapshot_class_name),
+        ("snapshotcontent", lambda snapshot: snapshot.status.bound_volume_snapshot_content_name),
+        ("creationtime", lambda snapshot: since(snapshot.status.creation_time)),
+        _AGE,
+    ),
+    "VolumeSnapshotClass": (
+        ("name", _default_mark("snapshot.storage.kubernetes.io/is-default-class")),
+        ("driver", lambda snapshot_class: snapshot_class.driver),
+        ("deletionpolicy", lambda snapshot_class: snapshot_class.deletion_policy),
+        _AGE,
+    ),
+    "VolumeSnapshotContent": (
+        _NAME,
+        ("readytouse", lambda content: _yes(content.status.ready_to_use)),
+        ("restoresize", lambda content: content.status.restore_size),
+        ("deletionpolicy", lambda content: content.spec.deletion_policy),
+        ("driver", lambda content: content.spec.driver),
+        ("volumesnapshotclass", lambda content: content.spec.volume_snapshot_class_name),
+        ("volumesnapshot", lambda content: content.spec.volume_snapshot_ref.name),
+        ("volumesnapshotnamespace", lambda content: content.spec.volume_snapshot_ref.namespace),
         _AGE,
     ),
     "CSIDriver": (

@@ -161,6 +161,20 @@ from volumehost.api.objects.pod import (
     PodSpec,
     PodStatus,
 )
+from volumehost.api.objects.snapshot import (
+    SNAPSHOT_GROUP,
+    SNAPSHOT_V1,
+    VolumeSnapshot,
+    VolumeSnapshotClass,
+    VolumeSnapshotContent,
+    VolumeSnapshotContentSource,
+    VolumeSnapshotContentSpec,
+    VolumeSnapshotContentStatus,
+    VolumeSnapshotError,
+    VolumeSnapshotSource,
+    VolumeSnapshotSpec,
+    VolumeSnapshotStatus,
+)
 from volumehost.api.objects.storage import (
     STORAGE_V1,
     CSIStorageCapacity,
@@ -177,6 +191,8 @@ from volumehost.api.objects.volume import (
 )
 
 __all__ = [
+    "SNAPSHOT_GROUP",
+    "SNAPSHOT_V1",
     "STORAGE_V1",
     "AWSElasticBlockStoreVolumeSource",
     "ApiStruct",
@@ -313,5 +329,15 @@ __all__ = [
     "VolumeNodeResources",
     "VolumeProjection",
     "VolumeResourceRequirements",
+    "VolumeSnapshot",
+    "VolumeSnapshotClass",
+    "VolumeSnapshotContent",
+    "VolumeSnapshotContentSource",
+    "VolumeSnapshotContentSpec",
+    "VolumeSnapshotContentStatus",
+    "VolumeSnapshotError",
+    "VolumeSnapshotSource",
+    "VolumeSnapshotSpec",
+    "VolumeSnapshotStatus",
     "VsphereVirtualDiskVolumeSource",
 ]

@@ -30,6 +30,13 @@ from volumehost.api.validation.persistent_volumes import (
 )
 from volumehost.api.validation.pods import validate_pod, validate_pod_change
 from volumehost.api.validation.problems import Problems
+from volumehost.api.validation.snapshots import (
+    validate_content,
+    validate_content_change,
+    validate_snapshot,
+    validate_snapshot_change,
+    validate_snapshot_class,
+)
 from volumehost.api.validation.storage import (
     validate_attachment,
     validate_attachment_change,
@@ -51,6 +58,9 @@ _CHECKS: dict[type[KubeObject], Callable[[Any, Problems], None]] = {
     objects.VolumeAttributesClass: validate_attributes_class,
     objects.VolumeAttachment: validate_attachment,
     objects.CSIStorageCapacity: validate_capacity,
+    objects.VolumeSnapshot: validate_snapshot,
+    objects.VolumeSnapshotClass: validate_snapshot_class,
+    objects.VolumeSnapshotContent: validate_content,
     objects.CSIDriver: validate_csi_driver,
     objects.CSINode: validate_csi_node,
     objects.ConfigMap: validate_config_map,
@@ -68,6 +78,8 @@ _CHANGES: dict[type[KubeObject], Callable[[Any, Any, Problems], None]] = {
     objects.VolumeAttributesClass: validate_attributes_class_change,
     objects.VolumeAttachment: validate_attachment_change,
     objects.CSIStorageCapacity: validate_capacity_change,
+    objects.VolumeSnapshot: validate_snapshot_change,
+    objects.VolumeSnapshotContent: validate_content_change,
     objects.CSIDriver: validate_csi_driver_change,
     objects.CSINode: validate_csi_node_change,
     objects.ConfigMap: validate_config_map_change,

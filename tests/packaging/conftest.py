@@ -18,7 +18,13 @@ DISTRIBUTIONS = {
     "volumehost": REPOSITORY / "host",
     "volumehost-hostpath": REPOSITORY / "plugins" / "hostpath",
     "volumehost-emptydir": REPOSITORY / "plugins" / "emptydir",
+    "volumehost-csi-kit": REPOSITORY / "drivers" / "kit",
+    "volumehost-csi": REPOSITORY / "plugins" / "csi",
+    "volumehost-loop-driver": REPOSITORY / "drivers" / "loop",
 }
+assert {path / "pyproject.toml" for path in DISTRIBUTIONS.values()} == set(REPOSITORY.glob("*/pyproject.toml")) | set(
+    REPOSITORY.glob("*/*/pyproject.toml")
+)
 
 
 @dataclass(frozen=True)

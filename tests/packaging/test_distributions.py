@@ -14,7 +14,7 @@ from packaging.utils import canonicalize_name
 
 pytestmark = pytest.mark.slow
 
-EXPECTED_SUFFIXES = {".py", ".typed"}
+EXPECTED_SUFFIXES = {".py", ".pyi", ".proto", ".typed", ".yaml"}
 RUNTIME_REQUIREMENTS = {
     "volumehost": {
         "click",
@@ -26,7 +26,12 @@ RUNTIME_REQUIREMENTS = {
     },
     "volumehost-hostpath": {"volumehost"},
     "volumehost-emptydir": {"volumehost"},
+    "volumehost-csi-kit": {"grpcio", "protobuf"},
+    "volumehost-csi": {"volumehost", "volumehost-csi-kit", "grpcio", "protobuf"},
+    "volumehost-loop-driver": {"volumehost", "volumehost-csi-kit"},
 }
+#: Without plugins, drivers or commands of their own.
+WITHOUT_ENTRY_POINTS = {"volumehost-csi-kit"}
 
 
 def metadata_of(distribution) -> email.message.Message:
@@ -50,7 +55,8 @@ def test_wheel_holds_the_package_its_licence_and_nothing_else(distribution):
         names = set(wheel.namelist())
         (info,) = {name.split("/")[0] for name in names if ".dist-info/" in name}
         licence = wheel.read(f"{info}/licenses/LICENSE").decode()
-    expected_info = {"METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE"}
+    expected_info = {"METADATA", "WHEEL", "RECORD", "licenses/LICENSE"}
+    expected_info |= set() if distribution.name in WITHOUT_ENTRY_POINTS else {"entry_points.txt"}
     assert {name.removeprefix(f"{info}/") for name in names if name.startswith(f"{info}/")} == expected_info
     assert "Apache License" in licence
     package = {name for name in names if not name.startswith(f"{info}/")}
@@ -94,7 +100,7 @@ def test_one_version_for_metadata_and_package(distributions):
 
 
 def test_runtime_requirements(distribution):
-    """Plugins need the host alone; the host needs neither kubernetes nor grpc, pydantic or anything of the tests."""
+    """The host needs neither kubernetes nor grpc, pydantic or anything of the tests; only what speaks CSI needs grpc."""
     requirements = [Requirement(text) for text in metadata_of(distribution).get_all("Requires-Dist", [])]
     needed = [r for r in requirements if r.marker is None or r.marker.evaluate({"extra": ""})]
     assert {canonicalize_name(r.name) for r in needed} == RUNTIME_REQUIREMENTS[distribution.name]
@@ -104,8 +110,9 @@ def test_runtime_requirements(distribution):
 def test_plugins_state_which_host_they_work_with(distributions):
     """A host outside of the range refuses the plugin before it imports it (BR-82)."""
     version = metadata_of(distributions["volumehost"])["Version"]
-    for name in ("volumehost-hostpath", "volumehost-emptydir"):
-        (requirement,) = [Requirement(text) for text in metadata_of(distributions[name]).get_all("Requires-Dist")]
+    for name in ("volumehost-hostpath", "volumehost-emptydir", "volumehost-csi", "volumehost-loop-driver"):
+        requirements = [Requirement(text) for text in metadata_of(distributions[name]).get_all("Requires-Dist")]
+        (requirement,) = [each for each in requirements if each.name == "volumehost"]
         assert version in requirement.specifier
         assert "1.0" not in requirement.specifier
 
@@ -114,10 +121,12 @@ def test_entry_points_lead_to_something(distribution):
     """Each entry point of the wheel names an object that is there."""
     from importlib import import_module
 
+    if distribution.name in WITHOUT_ENTRY_POINTS:
+        return
     with zipfile.ZipFile(distribution.wheel) as wheel:
         (name,) = [n for n in wheel.namelist() if n.endswith("entry_points.txt")]
         text = wheel.read(name).decode()
-    targets = re.findall(r"^\w+ = ([\w.]+)(?::(\w+))?$", text, re.MULTILINE)
+    targets = re.findall(r"^[\w.-]+ = ([\w.]+)(?::(\w+))?$", text, re.MULTILINE)
     assert targets
     for module, attribute in targets:
         loaded = import_module(module)

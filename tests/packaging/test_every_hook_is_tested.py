@@ -30,7 +30,13 @@ def called(pytestconfig):
     root = pytestconfig.rootpath
     files = [
         path
-        for directory in ("host/tests", "plugins/hostpath/tests", "plugins/emptydir/tests", "tests")
+        for directory in (
+            "host/tests",
+            "plugins/hostpath/tests",
+            "plugins/emptydir/tests",
+            "plugins/csi/tests",
+            "tests",
+        )
         for path in (root / directory).rglob("test_*.py")
     ]
     assert files

@@ -31,9 +31,10 @@ def run(*command, cwd, **options):
 
 @pytest.fixture(scope="module")
 def installed(fresh_venv, distributions, pytestconfig, tmp_path_factory):
-    """The ``bin`` directory of a virtual environment with all three distributions, as a user's pip installs them."""
+    """The ``bin`` directory of a virtual environment with the host and two plugins, as a user's pip installs them."""
     constraints = pytestconfig.rootpath / "constraints.txt"
-    wheels = [distribution.wheel for distribution in distributions.values()]
+    names = ("volumehost", "volumehost-hostpath", "volumehost-emptydir")
+    wheels = [distributions[name].wheel for name in names]
     pip = [fresh_venv / "python", "-m", "pip", "--disable-pip-version-check", "--quiet"]
     done = run(*pip, "install", "-c", constraints, *wheels, cwd=tmp_path_factory.mktemp("elsewhere"))
     assert done.returncode == 0, done.stderr

@@ -29,7 +29,11 @@ def oldest(distributions, tmp_path_factory):
     """The ``bin`` directory of a virtual environment with the lowest version of each direct requirement."""
     where = tmp_path_factory.mktemp("oldest") / "venv"
     venv.create(where, with_pip=True, symlinks=True)
-    requirements = [lowest(requirement) for requirement in distributions["volumehost"].project["dependencies"]]
+    requirements = [
+        lowest(requirement)
+        for name in ("volumehost", "volumehost-csi-kit")
+        for requirement in distributions[name].project["dependencies"]
+    ]
     wheels = [str(distribution.wheel) for distribution in distributions.values()]
     pip = [str(where / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "--quiet", "install"]
     done = subprocess.run([*pip, *requirements, *wheels], capture_output=True, text=True, timeout=240, check=False)

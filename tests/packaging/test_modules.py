@@ -11,15 +11,27 @@ import sys
 import pytest
 
 import volumehost
+import volumehost_csi
+import volumehost_csi_kit
 import volumehost_emptydir
 import volumehost_hostpath
+import volumehost_loop_driver
+
+PACKAGES = (
+    volumehost,
+    volumehost_csi,
+    volumehost_csi_kit,
+    volumehost_emptydir,
+    volumehost_hostpath,
+    volumehost_loop_driver,
+)
 
 
 def modules():
     """Names of all modules, scripts left out."""
     return sorted(
         module.name
-        for package in (volumehost, volumehost_hostpath, volumehost_emptydir)
+        for package in PACKAGES
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
         if not module.name.endswith("__main__")
     )

@@ -7,6 +7,8 @@ import subprocess
 
 import pytest
 
+DIRECTORIES = ("host", "plugins/hostpath", "plugins/emptydir", "plugins/csi", "drivers/kit", "drivers/loop")
+
 FORBIDDEN = {
     "an address of a package index": re.compile(r"--(extra-)?index-url|PIP_INDEX_URL|index-url\s*="),
     "a home directory": re.compile(r"(?<![\w}/.~-])/(root/\.\w|home/\w+/\w|work/\w)"),
@@ -56,7 +58,7 @@ def test_no_file_names(tracked, what):
 def test_every_distribution_carries_the_same_licence(pytestconfig):
     root = pytestconfig.rootpath
     licence = (root / "LICENSE").read_text()
-    for directory in ("host", "plugins/hostpath", "plugins/emptydir"):
+    for directory in DIRECTORIES:
         assert (root / directory / "LICENSE").read_text() == licence
 
 
@@ -74,7 +76,7 @@ def test_constraints_pin_every_requirement(pytestconfig):
     assert [line for line in lines if not re.fullmatch(r"[\w.-]+==[\w.]+", line)] == []
     wanted = [
         requirement
-        for directory in ("host", "plugins/hostpath", "plugins/emptydir")
+        for directory in DIRECTORIES
         for requirement in tomllib.loads((root / directory / "pyproject.toml").read_text())["project"]["dependencies"]
     ]
     groups = tomllib.loads((root / "pyproject.toml").read_text())["dependency-groups"]

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from volumehost.api.objects import Pod
     from volumehost.host_services import RecycleEventRecorder
     from volumehost.spec import Spec
+    from volumehost.storage_driver import StorageDrivers
     from volumehost.volume_host import VolumeHost
     from volumehost.volumes import (
         Attacher,
@@ -59,6 +60,9 @@ class HookMethods:
         self._missing("can_support")
 
     def get_volume_sources(self) -> Collection[str] | None:
+        return None
+
+    def get_storage_drivers(self) -> StorageDrivers | None:
         return None
 
     def requires_remount(self, spec: Spec) -> bool:

@@ -279,6 +279,11 @@ class VolumePluginManager(DerivedLookups):
 
     # --- what there is ---
 
+    def loaded_plugins(self) -> list[LoadedPlugin]:
+        """Every plugin that can be used now, in the order in which they were loaded."""
+        self._refresher.for_miss()
+        return list(self._refresher.snapshot.by_name.values())
+
     def plugins(self) -> list[status.PluginStatus]:
         """Every plugin, loaded, failed, excluded or set aside, sorted by name."""
         self._refresher.for_miss()

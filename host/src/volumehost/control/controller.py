@@ -37,11 +37,18 @@ class Controller(Protocol):
     """One controller. ``reconcile`` runs for several keys at once, for one key at most once at a time.
 
     It reads what it decides by from the API at that moment, never from a cache, so that no decision rests on what was
-    true once; it can be killed between any two calls and begun anew.
+    true once; it can be killed between any two calls and begun anew. It must decide by what there is, not by which
+    change brought it here: after a gap in the watch every key comes once, and nothing tells what happened meanwhile.
+
+    A key that failed waits for its backoff. A change of its own object's status alone does not cut that short, so
+    that a controller may report the failure there (CSI-EXA-10); any other change that affects the key does, and a
+    change of the object's spec or deletion mark also makes the backoff begin anew (BR-53).
     """
 
     #: Its name in logs and status: ``provisioner``, ``attacher``.
     name: str
+    #: The kind of object that its keys name.
+    kind: type[KubeObject]
 
     def watches(self) -> Mapping[type[KubeObject], Affects]:
         """The kinds whose changes concern it, and which of its keys each change affects."""
@@ -52,6 +59,8 @@ class Controller(Protocol):
 
         :returns: seconds after which to look again although nothing changed; None for not before something does.
         :raises Exception: it failed; the key comes again after a backoff (CSI-EXA-10), the error shows in status.
+            A ConflictError is no failure: the key comes again at once. StorageDriverUnavailableError: the key comes
+            again when the driver does, and every few seconds.
         """
         ...
 
@@ -78,7 +87,8 @@ class ControlContext:
 
     ``driver(name)`` is the registered storage driver, started if need be; it raises StorageDriverUnavailableError.
     ``knows_driver(name)`` tells without starting it whether this host has such a driver at all.
-    ``wall_clock`` is seconds since the epoch.
+    ``wall_clock`` is seconds since the epoch. ``external_drivers``: whether drivers that this host does not have are
+    served by others, as in a cluster; without that, an unknown driver is an error of the object that names it.
     """
 
     api: ApiClient
@@ -89,3 +99,4 @@ class ControlContext:
     event: EventSink
     progress: Progress
     wall_clock: Callable[[], float]
+    external_drivers: bool = False

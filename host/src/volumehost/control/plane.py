@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 class ControlPlane:
     """Runs controllers. Safe for threads; all methods but :meth:`start`, :meth:`stop` and :meth:`wait_until` return at
-    once."""
+    once.
+    """
 
     @classmethod
     def for_node(
@@ -62,5 +63,6 @@ class ControlPlane:
 
     def explain(self, obj: KubeObject) -> list[str]:
         """What is being done for the object or keeps it, one line each: the step, or controller, error, attempts, and
-        the seconds until the next; empty when there is nothing to tell."""
+        the seconds until the next; empty when there is nothing to tell.
+        """
         raise NotImplementedError

@@ -83,9 +83,6 @@ class HookMethods:
     def supports_selinux_context_mount(self, spec: Spec) -> bool:
         return False
 
-    def get_storage_drivers(self) -> StorageDrivers | None:
-        return None
-
     # PersistentVolumePlugin, RecyclableVolumePlugin, DeletableVolumePlugin, ProvisionableVolumePlugin
 
     def get_access_modes(self) -> Sequence[str]:

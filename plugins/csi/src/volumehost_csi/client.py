@@ -1,0 +1,334 @@
+"""NodeClient: the node service of one registered driver, over one channel that is reused (CSI-CLI).
+
+Made for each registration by :mod:`volumehost_csi.drivers`; used by everything here that mounts. Arguments that can
+never be right are refused before the call (CSI-ERR-06); what the driver answers with becomes an error of
+:mod:`volumehost_csi.failures`. There are no retries in here.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from volumehost.errors import StorageDriverError
+from volumehost_csi.failures import rpc_failure
+from volumehost_csi.metrics import CSIMetrics
+from volumehost_csi.names import shorten
+
+if TYPE_CHECKING:
+    import grpc
+
+    from volumehost.storage_driver import Topology, VolumeCapability
+    from volumehost.volumes import VolumeMetrics
+    from volumehost_csi_kit import csi
+
+#: Deadline of one RPC in seconds, where nothing else is configured (CSI-CLI-05).
+DEFAULT_TIMEOUT: Final = 120.0
+
+#: The key under which service account tokens travel; secret wherever it is (CSI-TOK-05).
+TOKEN_KEY: Final = "csi.storage.k8s.io/serviceAccount.tokens"  # noqa: S105 - the key, not a token
+
+STAGE_UNSTAGE_VOLUME: Final = "STAGE_UNSTAGE_VOLUME"
+GET_VOLUME_STATS: Final = "GET_VOLUME_STATS"
+EXPAND_VOLUME: Final = "EXPAND_VOLUME"
+VOLUME_CONDITION: Final = "VOLUME_CONDITION"
+SINGLE_NODE_MULTI_WRITER: Final = "SINGLE_NODE_MULTI_WRITER"
+VOLUME_MOUNT_GROUP: Final = "VOLUME_MOUNT_GROUP"
+
+_SERVICE: Final = "/csi.v1.Node/"
+
+#: Mount options that set something secret (CSI-WIRE-10: mount flags may be sensitive).
+_SECRET_OPTION: Final = re.compile(r"[^=]*(pass|secret|token|cred|key)[^=]*=", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeInfo:
+    """What the driver tells of this node; ``max_volumes`` 0 is no limit of its own (CSI-CLI-21)."""
+
+    node_id: str
+    max_volumes: int = 0
+    topology: Topology = field(default_factory=dict)
+
+
+class NodeDrivers(Protocol):
+    """Where node clients come from; :class:`volumehost_csi.drivers.Drivers` is the real one."""
+
+    def node_client(self, name: str, timeout: float = 0) -> NodeClient:
+        """The client of the driver's present registration.
+
+        :param timeout: seconds to wait for an installed driver to start; 0 asks for one that is registered now.
+        :raises StorageDriverUnavailableError: there is none.
+        """
+        ...
+
+
+class NodeClient:
+    """Calls one driver's node service. Safe for threads.
+
+    :param driver: the name that it registered with.
+    :param channel: to its endpoint; whoever made it closes it.
+    :param metrics: where each call is counted.
+    :param timeout: deadline of each RPC, in seconds.
+    """
+
+    def __init__(
+        self,
+        driver: str,
+        channel: grpc.Channel,
+        metrics: CSIMetrics | None = None,
+        *,
+        timeout: float = DEFAULT_TIMEOUT,
+    ) -> None:
+        from volumehost_csi_kit import csi, stubs
+
+        self.driver = driver
+        self._csi: Any = csi
+        self._stub = stubs.NodeStub(channel)
+        self._metrics = metrics if metrics is not None else CSIMetrics()
+        self._timeout = timeout
+        self._capabilities: frozenset[str] | None = None
+        self._lock = threading.Lock()
+
+    # --- what the driver is ---------------------------------------------------------------------------------
+
+    def get_info(self, timeout: float | None = None) -> NodeInfo:
+        """NodeGetInfo (CSI-WIRE-20).
+
+        :param timeout: seconds; the client's own deadline when not given.
+        :raises StorageDriverError: it failed, or the node id is empty (CSI-NIM-09).
+        """
+        reply = self._call(
+            "NodeGetInfo", self._stub.NodeGetInfo, self._csi.NodeGetInfoRequest(), "asking about this node",
+            timeout=timeout,
+        )  # fmt: skip
+        if not reply.node_id:
+            raise self._refused("NodeGetInfo", "it answered with an empty node id", "asking about this node")
+        segments = dict(reply.accessible_topology.segments) if reply.HasField("accessible_topology") else {}
+        return NodeInfo(reply.node_id, reply.max_volumes_per_node, segments)
+
+    def capabilities(self) -> frozenset[str]:
+        """Names of the node service's capabilities, asked once for each registration (CSI-CLI-06, improved)."""
+        known = self._capabilities
+        if known is None:
+            with self._lock:
+                if self._capabilities is None:
+                    self._capabilities = self._ask_capabilities()
+                known = self._capabilities
+        return known
+
+    def has(self, capability: str) -> bool:
+        """Whether the node service has that capability."""
+        return capability in self.capabilities()
+
+    def _ask_capabilities(self) -> frozenset[str]:
+        request = self._csi.NodeGetCapabilitiesRequest()
+        action = "asking what the node service can do"
+        reply = self._call("NodeGetCapabilities", self._stub.NodeGetCapabilities, request, action)
+        types = self._csi.NodeServiceCapability.RPC.Type
+        # A capability of a newer specification has no name here.
+        known = set(types.values())
+        return frozenset(
+            types.Name(each.rpc.type) for each in reply.capabilities if each.HasField("rpc") and each.rpc.type in known
+        )
+
+    # --- mounting -------------------------------------------------------------------------------------------
+
+    def stage_volume(
+        self,
+        handle: str,
+        staging_path: str,
+        capability: VolumeCapability,
+        *,
+        publish_context: Mapping[str, str] | None = None,
+        volume_context: Mapping[str, str] | None = None,
+        secrets: Mapping[str, str] | None = None,
+        migrated: bool = False,
+    ) -> None:
+        """NodeStageVolume (CSI-CLI-11)."""
+        action = f"staging the volume {shorten(handle)} at {staging_path}"
+        self._require("NodeStageVolume", action, handle, staging_path=staging_path)
+        request = self._csi.NodeStageVolumeRequest(
+            volume_id=handle,
+            publish_context=publish_context,
+            staging_target_path=staging_path,
+            volume_capability=self._capability(capability),
+            secrets=secrets,
+            volume_context=volume_context,
+        )
+        self._call(
+            "NodeStageVolume", self._stub.NodeStageVolume, request, action, handle,
+            hide=lambda: _hidden(secrets, volume_context, capability), migrated=migrated,
+        )  # fmt: skip
+
+    def publish_volume(
+        self,
+        handle: str,
+        target_path: str,
+        capability: VolumeCapability,
+        *,
+        read_only: bool,
+        staging_path: str = "",
+        publish_context: Mapping[str, str] | None = None,
+        volume_context: Mapping[str, str] | None = None,
+        secrets: Mapping[str, str] | None = None,
+        migrated: bool = False,
+    ) -> None:
+        """NodePublishVolume (CSI-CLI-12); ``staging_path`` "" where the driver does not stage."""
+        action = f"publishing the volume {shorten(handle)} at {target_path}"
+        self._require("NodePublishVolume", action, handle, target_path=target_path)
+        request = self._csi.NodePublishVolumeRequest(
+            volume_id=handle,
+            publish_context=publish_context,
+            staging_target_path=staging_path,
+            target_path=target_path,
+            volume_capability=self._capability(capability),
+            readonly=read_only,
+            secrets=secrets,
+            volume_context=volume_context,
+        )
+        self._call(
+            "NodePublishVolume", self._stub.NodePublishVolume, request, action, handle,
+            hide=lambda: _hidden(secrets, volume_context, capability), migrated=migrated,
+        )  # fmt: skip
+
+    def unpublish_volume(self, handle: str, target_path: str) -> None:
+        """NodeUnpublishVolume (CSI-CLI-20)."""
+        action = f"unpublishing the volume {shorten(handle)} from {target_path}"
+        self._require("NodeUnpublishVolume", action, handle, target_path=target_path)
+        request = self._csi.NodeUnpublishVolumeRequest(volume_id=handle, target_path=target_path)
+        self._call("NodeUnpublishVolume", self._stub.NodeUnpublishVolume, request, action, handle)
+
+    def unstage_volume(self, handle: str, staging_path: str) -> None:
+        """NodeUnstageVolume (CSI-CLI-20)."""
+        action = f"unstaging the volume {shorten(handle)} from {staging_path}"
+        self._require("NodeUnstageVolume", action, handle, staging_path=staging_path)
+        request = self._csi.NodeUnstageVolumeRequest(volume_id=handle, staging_target_path=staging_path)
+        self._call("NodeUnstageVolume", self._stub.NodeUnstageVolume, request, action, handle)
+
+    # --- what is mounted ------------------------------------------------------------------------------------
+
+    def expand_volume(
+        self,
+        handle: str,
+        volume_path: str,
+        capability: VolumeCapability,
+        required_bytes: int,
+        *,
+        staging_path: str = "",
+        secrets: Mapping[str, str] | None = None,
+        migrated: bool = False,
+    ) -> int:
+        """NodeExpandVolume (CSI-CLI-16); returns the capacity that the driver tells, 0 when it does not."""
+        action = f"expanding the volume {shorten(handle)} at {volume_path} to {required_bytes} bytes"
+        self._require("NodeExpandVolume", action, handle, volume_path=volume_path)
+        if required_bytes < 0:
+            raise self._refused("NodeExpandVolume", "the size is negative", action, handle)
+        request = self._csi.NodeExpandVolumeRequest(
+            volume_id=handle,
+            volume_path=volume_path,
+            capacity_range=self._csi.CapacityRange(required_bytes=required_bytes),
+            staging_target_path=staging_path,
+            volume_capability=self._capability(capability),
+            secrets=secrets,
+        )
+        reply = self._call(
+            "NodeExpandVolume", self._stub.NodeExpandVolume, request, action, handle,
+            hide=lambda: _hidden(secrets, None, capability), migrated=migrated, expansion=True,
+        )  # fmt: skip
+        return int(reply.capacity_bytes)
+
+    def get_volume_stats(self, handle: str, volume_path: str, *, staging_path: str = "") -> VolumeMetrics:
+        """NodeGetVolumeStats (CSI-CLI-17 to -19), stamped with the time before the call (CSI-MET-06)."""
+        from volumehost_csi.stats import volume_metrics
+
+        action = f"measuring the volume {shorten(handle)} at {volume_path}"
+        self._require("NodeGetVolumeStats", action, handle, volume_path=volume_path)
+        started = time.time()
+        request = self._csi.NodeGetVolumeStatsRequest(
+            volume_id=handle, volume_path=volume_path, staging_target_path=staging_path
+        )
+        reply = self._call("NodeGetVolumeStats", self._stub.NodeGetVolumeStats, request, action, handle)
+        condition = reply.volume_condition if self.has(VOLUME_CONDITION) else None
+        if not reply.usage and condition is None:
+            raise self._refused("NodeGetVolumeStats", "it answered without any usage", action, handle)
+        return volume_metrics(started, reply.usage, condition, self.driver)
+
+    # --- one call -------------------------------------------------------------------------------------------
+
+    def _call(
+        self,
+        name: str,
+        rpc: Callable[..., Any],
+        request: Any,
+        action: str,
+        handle: str = "",
+        *,
+        hide: Callable[[], Sequence[str]] = tuple,
+        migrated: bool = False,
+        expansion: bool = False,
+        timeout: float | None = None,
+    ) -> Any:
+        code = "OK"
+        started = time.perf_counter()
+        try:
+            return rpc(request, timeout=self._timeout if timeout is None else timeout)
+        except Exception as error:  # noqa: BLE001 - whatever a call raises is a failure of the call (CSI-ERR-05)
+            failure = rpc_failure(
+                error, driver=self.driver, call=name, action=action, subject=handle, secrets=hide(), expansion=expansion
+            )
+            code = failure.code
+            raise failure from None
+        finally:
+            seconds = time.perf_counter() - started
+            self._metrics.observe_call(self.driver, _SERVICE + name, code, seconds, migrated=migrated)
+
+    def _require(self, call: str, action: str, handle: str, **arguments: str) -> None:
+        """Refuse what no driver can do anything with (CSI-ERR-06)."""
+        for name, value in {"volume_id": handle, **arguments}.items():
+            if not value:
+                raise self._refused(call, f"the {name.replace('_', ' ')} is empty", action, handle)
+
+    def _refused(self, call: str, reason: str, action: str, handle: str = "") -> StorageDriverError:
+        return StorageDriverError(reason, driver=self.driver, call=call, action=action, subject=handle)
+
+    def _capability(self, capability: VolumeCapability) -> csi.VolumeCapability:
+        """CSI-CLI-13 to -15: an empty filesystem type stays empty, no group is no group."""
+        proto = self._csi.VolumeCapability
+        mode = proto.AccessMode(mode=proto.AccessMode.Mode.Value(capability.access_mode))
+        if capability.block:
+            return proto(access_mode=mode, block=proto.BlockVolume())
+        mount = proto.MountVolume(
+            fs_type=capability.fs_type,
+            mount_flags=capability.mount_flags,
+            volume_mount_group=capability.volume_mount_group,
+        )
+        return proto(access_mode=mode, mount=mount)
+
+
+def _hidden(
+    secrets: Mapping[str, str] | None, volume_context: Mapping[str, str] | None, capability: VolumeCapability
+) -> list[str]:
+    """What was sent and must not be shown: secrets, tokens, and what a mount option sets (CSI-WIRE-10)."""
+    hidden: list[str] = []
+    for values in (secrets or {}, volume_context or {}):
+        hidden.extend(values.values() if values is secrets else ())
+        hidden.extend(_tokens(values.get(TOKEN_KEY, "")))
+    hidden.extend(option.partition("=")[2] for option in capability.mount_flags if _SECRET_OPTION.match(option))
+    return [value for value in hidden if value]
+
+
+def _tokens(text: str) -> Iterator[str]:
+    """The value itself and each token in it; a secret of the user's may have the same key and any text."""
+    yield text
+    try:
+        entries = json.loads(text) if text else {}
+    except ValueError:
+        return
+    for entry in entries.values() if isinstance(entries, dict) else ():
+        if isinstance(entry, dict) and isinstance(entry.get("token"), str):
+            yield entry["token"]

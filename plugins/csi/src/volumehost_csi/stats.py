@@ -1,0 +1,66 @@
+"""What a driver tells of a volume's usage and health, as the host's VolumeMetrics (CSI-CLI-18, -19, CSI-MET-06)."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from volumehost.errors import NotSupportedMetricsError
+from volumehost.volumes import VolumeMetrics
+
+if TYPE_CHECKING:
+    from volumehost_csi.client import NodeClient, NodeDrivers
+    from volumehost_csi.metrics import CSIMetrics
+
+logger = logging.getLogger(__name__)
+
+_BYTES, _INODES = 1, 2
+
+
+def volume_metrics(started: float, usage: Iterable[Any], condition: Any, driver: str) -> VolumeMetrics:
+    """The reply's figures; what it does not report, or reports below zero, is unknown.
+
+    :param started: seconds since the epoch, taken before the call.
+    :param usage: ``csi.VolumeUsage`` messages.
+    :param condition: the ``csi.VolumeCondition``, None where the driver tells none.
+    """
+    figures: dict[str, int | None] = {}
+    for entry in usage:
+        if entry.unit == _BYTES:
+            names = ("available", "capacity", "used")
+        elif entry.unit == _INODES:
+            names = ("inodes_free", "inodes", "inodes_used")
+        else:
+            logger.warning("the CSI driver %s reports usage in an unknown unit: %d", driver, entry.unit)
+            continue
+        for name, value in zip(names, (entry.available, entry.total, entry.used), strict=True):
+            figures[name] = value if value >= 0 else None
+    if condition is None:
+        return VolumeMetrics(started, **figures)
+    return VolumeMetrics(started, **figures, abnormal=condition.abnormal, message=condition.message)
+
+
+def measure(
+    drivers: NodeDrivers, metrics: CSIMetrics, *, driver: str, handle: str, path: str, staging_path: str = ""
+) -> VolumeMetrics:
+    """Ask the driver about a volume.
+
+    :raises StorageDriverUnavailableError: it is not registered.
+    :raises NotSupportedMetricsError: it does not measure volumes.
+    :raises StorageDriverError: the call failed.
+    """
+    from volumehost_csi.client import GET_VOLUME_STATS, STAGE_UNSTAGE_VOLUME
+
+    started = time.perf_counter()
+    try:
+        client: NodeClient = drivers.node_client(driver)
+        if not client.has(GET_VOLUME_STATS):
+            raise NotSupportedMetricsError(
+                f"the CSI driver {driver} does not measure volumes", action=f"measuring {path}", subject=driver
+            )
+        staged_at = staging_path if client.has(STAGE_UNSTAGE_VOLUME) else ""
+        return client.get_volume_stats(handle, path, staging_path=staged_at)
+    finally:
+        metrics.volume_stats.observe((driver,), time.perf_counter() - started)

@@ -21,6 +21,7 @@ from volumehost import (
     DeviceMounter,
     DeviceUnmounter,
     ExpandableVolumePlugin,
+    FoundDeviceMount,
     Mounter,
     NodeExpandableVolumePlugin,
     NodeResizeOptions,
@@ -126,6 +127,10 @@ class EveryPlugin:
     @hookimpl
     def can_device_mount(self, spec: Spec) -> bool:
         return False
+
+    @hookimpl
+    def find_device_mounts(self) -> Sequence[FoundDeviceMount]:
+        return ()
 
     @hookimpl
     def new_attacher(self) -> Attacher:

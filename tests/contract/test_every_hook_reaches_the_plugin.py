@@ -45,6 +45,10 @@ class EveryPlugin:
         return spec == "mine"
 
     @hookimpl
+    def get_storage_drivers(self):
+        return "drivers"
+
+    @hookimpl
     def get_volume_sources(self):
         return ("flex_volume",)
 
@@ -103,6 +107,10 @@ class EveryPlugin:
     @hookimpl
     def can_device_mount(self, spec):
         return spec == "mine"
+
+    @hookimpl
+    def find_device_mounts(self):
+        return ("a device",)
 
     @hookimpl
     def new_attacher(self):
@@ -203,6 +211,7 @@ def test_hooks_of_every_plugin(loaded):
     assert plugin.can_support("mine")
     assert not plugin.can_support(spec="other")
     assert plugin.get_volume_sources() == ("flex_volume",)
+    assert plugin.get_storage_drivers() == "drivers"
     assert plugin.requires_remount("mine")
     assert plugin.supports_mount_option()
     assert plugin.supports_selinux_context_mount(spec="mine")
@@ -227,6 +236,7 @@ def test_hooks_of_devices(loaded):
     assert plugin.new_device_unmounter() == "device unmounter"
     assert plugin.get_device_mount_refs("/dev/x") == ["/dev/x"]
     assert plugin.can_device_mount("mine")
+    assert plugin.find_device_mounts() == ("a device",)
     assert plugin.new_attacher() == "attacher"
     assert own._passed_the_wrapper(1)
     assert plugin.new_detacher() == "detacher"

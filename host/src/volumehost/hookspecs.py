@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         Detacher,
         DeviceMounter,
         DeviceUnmounter,
+        FoundDeviceMount,
         Mounter,
         NodeResizeOptions,
         Provisioner,
@@ -48,7 +49,7 @@ hookimpl = pluggy.HookimplMarker(PROJECT_NAME)
 #: Marks a method of an interface class as a hook. One plugin answers, so the first result is the result.
 hookspec = pluggy.HookspecMarker(PROJECT_NAME)
 
-#: Hooks of :class:`VolumePlugin` that a plugin may leave out, with the answer that then stands. They have bodies, which
+#: Hooks that a plugin may leave out, with the answer that then stands. They have bodies, which
 #: tells a type checker that a plugin class which extends the Protocol need not have them.
 OPTIONAL_HOOKS: dict[str, Any] = {
     "init": None,
@@ -58,6 +59,7 @@ OPTIONAL_HOOKS: dict[str, Any] = {
     "get_volume_sources": None,
     "shutdown": None,
     "get_storage_drivers": None,
+    "find_device_mounts": (),
 }
 
 
@@ -211,6 +213,16 @@ class DeviceMountableVolumePlugin(VolumePlugin, Protocol):
     @hookspec(firstresult=True)
     def can_device_mount(self, spec: Spec) -> bool:
         """Whether this spec's device is mounted globally at all."""
+
+    @hookspec(firstresult=True)
+    def find_device_mounts(self) -> Sequence[FoundDeviceMount]:
+        """The devices that are mounted globally here, or may be, as the plugin's own records on disk tell (BR-55).
+
+        Optional: none. Asked once when a node starts, so that a device that no pod's directory leads to any more is
+        unmounted all the same, where the host has no record of it. Only names and small files are to be read: what is
+        mounted there may hang.
+        """
+        return ()
 
 
 class AttachableVolumePlugin(DeviceMountableVolumePlugin, Protocol):

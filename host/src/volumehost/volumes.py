@@ -97,6 +97,18 @@ class ReconstructedVolume:
 
 
 @dataclass(frozen=True, slots=True)
+class FoundDeviceMount:
+    """A device that is mounted globally or may be, found by ``find_device_mounts``.
+
+    ``spec`` names the volume and is enough for ``get_volume_name``. ``device_mount_path`` is where
+    ``get_device_mount_path`` puts it; for a spec in Block mode it is the block volume's global map path.
+    """
+
+    spec: Spec
+    device_mount_path: str
+
+
+@dataclass(frozen=True, slots=True)
 class VolumeOptions:
     """What a provisioner is asked for (SPEC-06). The volume that it makes must match ``pvc``."""
 

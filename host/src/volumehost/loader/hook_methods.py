@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         Detacher,
         DeviceMounter,
         DeviceUnmounter,
+        FoundDeviceMount,
         Mounter,
         NodeResizeOptions,
         Provisioner,
@@ -110,6 +111,9 @@ class HookMethods:
 
     def can_device_mount(self, spec: Spec) -> bool:
         self._missing("can_device_mount")
+
+    def find_device_mounts(self) -> Sequence[FoundDeviceMount]:
+        return ()
 
     def new_attacher(self) -> Attacher:
         self._missing("new_attacher")

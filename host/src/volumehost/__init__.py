@@ -201,6 +201,7 @@ __all__ = [  # the names are strings; ruff cannot see through the unpacking
     "EventRecorder",
     "ExpandableVolumePlugin",
     "ExpandedVolume",
+    "FoundDeviceMount",
     "HostUtils",
     "InformerFactory",
     "InstalledEntryPoint",

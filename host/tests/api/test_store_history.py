@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -118,12 +119,42 @@ def test_bookmarks_tell_how_far_others_have_got(make_store: Callable[..., Embedd
     create(store, 1)
     kind = store._kind(ConfigMap)
     watch = watching.Watch(
-        store._database, store._commits, kind, None, stop=None, timeout=PATIENCE, bookmark_seconds=0.05
+        store._database, store._commits, (kind,), None, stop=None, timeout=PATIENCE, bookmark_seconds=0.05
     ).events(1)
     store.create(Secret(metadata=ObjectMeta(name="other")))
     event = next(watch)
     watch.close()  # type: ignore[attr-defined]
     assert (event.type, event.object.metadata.resource_version) == ("BOOKMARK", "2")
+
+
+def test_several_kinds_are_watched_together_in_the_order_of_their_changes(
+    make_store: Callable[..., EmbeddedStore],
+) -> None:
+    store = make_store()
+    create(store, 1)
+    watch = store.watch_kinds((Secret, ConfigMap), timeout=PATIENCE)
+    assert [(event.type, type(event.object)) for event in itertools.islice(watch, 2)] == [
+        ("ADDED", ConfigMap),
+        ("BOOKMARK", Secret),
+    ]
+    store.create(Secret(metadata=ObjectMeta(name="first")))
+    store.create(ConfigMap(metadata=ObjectMeta(name="second")))
+    store.delete(Secret, "first")
+    told = (event for event in watch if event.type != "BOOKMARK")
+    assert [(event.type, event.object.metadata.name) for event in itertools.islice(told, 3)] == [
+        ("ADDED", "first"),
+        ("ADDED", "second"),
+        ("DELETED", "first"),
+    ]
+
+
+def test_a_watch_of_several_kinds_tells_at_once_how_far_it_is(make_store: Callable[..., EmbeddedStore]) -> None:
+    store = make_store()
+    watch = store.watch_kinds((Secret,), timeout=PATIENCE)
+    assert next(watch).object.metadata.resource_version == "0"
+    create(store, 1)
+    event = next(watch)
+    assert (event.type, event.object.metadata.resource_version) == ("BOOKMARK", "1")
 
 
 def test_closing_the_store_ends_its_watches(make_store: Callable[..., EmbeddedStore]) -> None:

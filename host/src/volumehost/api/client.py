@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, Protocol, TypeVar, overload, runtime_checkable
 
@@ -143,5 +143,24 @@ class ApiClient(Protocol):
         Events of one object come in order and none is left out; BOOKMARK events come from time to time.
 
         :raises GoneError: the changes after that resource version are no longer known: list again, then watch.
+        """
+        ...
+
+
+@runtime_checkable
+class MultiKindWatcher(Protocol):
+    """What an ApiClient may offer besides: a watch of several kinds for the price of one."""
+
+    def watch_kinds(
+        self,
+        kinds: Sequence[type[KubeObject]],
+        *,
+        stop: Callable[[], bool] | None = None,
+        timeout: float | None = None,
+    ) -> Iterator[WatchEvent[Any]]:
+        """The present objects of all these kinds as ADDED, then their changes in the order in which they happened.
+
+        A BOOKMARK, of whichever kind, comes each time that everything up to its resource version has been told. It may
+        end with GoneError, as :meth:`ApiClient.watch` does.
         """
         ...

@@ -11,7 +11,7 @@ import os
 import sqlite3
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Self, TypeVar, overload
@@ -137,9 +137,21 @@ class EmbeddedStore:
         namespace = _scope(known, namespace)
         with self._database.read() as connection:
             if position is not None:
-                read_after(connection, position, known.kind, namespace, limit=1)
-        watch = Watch(self._database, self._commits, known, namespace, stop=stop, timeout=timeout)
+                read_after(connection, position, (known.kind,), namespace, limit=1)
+        watch = Watch(self._database, self._commits, (known,), namespace, stop=stop, timeout=timeout)
         return watch.events(position)
+
+    def watch_kinds(
+        self,
+        kinds: Sequence[type[KubeObject]],
+        *,
+        stop: Callable[[], bool] | None = None,
+        timeout: float | None = None,
+    ) -> Iterator[WatchEvent[Any]]:
+        """See MultiKindWatcher."""
+        known = [self._kind(kind) for kind in kinds]
+        watch = Watch(self._database, self._commits, known, None, stop=stop, timeout=timeout, bookmark_seconds=0)
+        return watch.events(None)
 
     # --- writing -----------------------------------------------------------------------------------------------
 
@@ -296,7 +308,7 @@ class EmbeddedStore:
             connection.execute("DELETE FROM objects WHERE kind = ? AND namespace = ? AND name = ?", key)
         else:
             connection.execute("INSERT OR REPLACE INTO objects VALUES (?, ?, ?, ?)", (*key, body))
-        append(connection, Change(version, change, body), kind.kind, key[1], self._history)
+        append(connection, Change(version, change, body, kind.kind), key[1], self._history)
         return body
 
     def _now(self) -> str:

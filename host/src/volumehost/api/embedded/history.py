@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from volumehost.errors import GoneError
@@ -21,11 +23,12 @@ class HistoryLimits:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One line of the log."""
+    """One line of the log; ``kind`` is the name of the object's kind."""
 
     resource_version: int
     type: str
     body: bytes
+    kind: str
 
 
 def latest_version(connection: sqlite3.Connection) -> int:
@@ -39,42 +42,50 @@ def next_version(connection: sqlite3.Connection) -> int:
     return int(row[0])
 
 
-def append(connection: sqlite3.Connection, change: Change, kind: str, namespace: str, limits: HistoryLimits) -> None:
+def append(connection: sqlite3.Connection, change: Change, namespace: str, limits: HistoryLimits) -> None:
     """Log a change, in the write transaction that makes it."""
     connection.execute(
         "INSERT INTO changes VALUES (?, ?, ?, ?, ?)",
-        (change.resource_version, kind, namespace, change.type, change.body),
+        (change.resource_version, change.kind, namespace, change.type, change.body),
     )
     if change.resource_version % _TRIM_EVERY == 0:
         _trim(connection, limits)
 
 
 def read_after(
-    connection: sqlite3.Connection, resource_version: int, kind: str, namespace: str | None, *, limit: int = 500
+    connection: sqlite3.Connection,
+    resource_version: int,
+    kinds: Sequence[str],
+    namespace: str | None = None,
+    *,
+    limit: int = 500,
 ) -> tuple[list[Change], int]:
-    """Changes of a kind after a version, oldest first, and the version up to which they are complete.
+    """Changes of these kinds after a version, oldest first, and the version up to which they are complete.
 
     :raises GoneError: some of them are no longer known.
     """
+    subject = ", ".join(kinds)
+    action = f"watch {subject}"
     latest, forgotten = connection.execute("SELECT latest, forgotten FROM versions").fetchone()
     if resource_version < forgotten:
         raise GoneError(
             f"changes after resource version {resource_version} are no longer known (oldest: {forgotten})",
-            action=f"watch {kind}",
-            subject=kind,
+            action=action,
+            subject=subject,
             hint="list again and watch from the list's resource version",
         )
     if resource_version > latest:
         raise GoneError(
             f"resource version {resource_version} has not happened yet (latest: {latest})",
-            action=f"watch {kind}",
-            subject=kind,
+            action=action,
+            subject=subject,
             hint="it is of another store: list again and watch from the list's resource version",
         )
     rows = connection.execute(
-        "SELECT resource_version, type, body FROM changes "
-        "WHERE resource_version > ? AND kind = ? AND (? IS NULL OR namespace = ?) ORDER BY resource_version LIMIT ?",
-        (resource_version, kind, namespace, namespace, limit),
+        "SELECT resource_version, type, body, kind FROM changes WHERE resource_version > ? "
+        "AND kind IN (SELECT value FROM json_each(?)) AND (? IS NULL OR namespace = ?) "
+        "ORDER BY resource_version LIMIT ?",
+        (resource_version, json.dumps(kinds), namespace, namespace, limit),
     ).fetchall()
     changes = [Change(*row) for row in rows]
     return changes, changes[-1].resource_version if len(changes) == limit else latest

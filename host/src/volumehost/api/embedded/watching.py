@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -50,13 +50,16 @@ class Commits:
 
 
 class Watch:
-    """One watch of one kind."""
+    """One watch of one kind, or of several at the price of one.
+
+    ``bookmark_seconds`` 0: a bookmark as often as everything up to the present has been told.
+    """
 
     def __init__(
         self,
         database: Database,
         commits: Commits,
-        kind: Kind[Any],
+        kinds: Sequence[Kind[Any]],
         namespace: str | None,
         *,
         stop: Callable[[], bool] | None,
@@ -65,7 +68,7 @@ class Watch:
     ) -> None:
         self._database = database
         self._commits = commits
-        self._kind = kind
+        self._kinds = {kind.kind: kind for kind in kinds}
         self._namespace = namespace
         self._stop = stop or (lambda: False)
         self._bookmark_seconds = bookmark_seconds
@@ -76,15 +79,15 @@ class Watch:
         with self._database.watching() as connection:
             if position is None:
                 bodies, position = self._present(connection)
-                for body in bodies:
-                    yield self._event(Change(0, "ADDED", body))
+                for kind, body in bodies:
+                    yield self._event(Change(0, "ADDED", body, kind))
                 yield self._bookmark(position)
             told = position
             quiet_since = time.monotonic()
             while not self._stopped():
                 seen, version = self._commits.count, _data_version(connection)
                 with _reading(connection):
-                    changes, position = read_after(connection, position, self._kind.kind, self._namespace)
+                    changes, position = read_after(connection, position, tuple(self._kinds), self._namespace)
                 for change in changes:
                     yield self._event(change)
                     told = change.resource_version
@@ -100,7 +103,7 @@ class Watch:
 
     def _wait(self, connection: sqlite3.Connection, seen: int, version: int, quiet_since: float) -> None:
         """Return when something was committed anywhere, when the watch is over, or when a bookmark may be due."""
-        bookmark_due = time.monotonic() + self._bookmark_seconds
+        bookmark_due = time.monotonic() + (self._bookmark_seconds or _BOOKMARK_SECONDS)
         while not (self._stopped() or self._expired()) and time.monotonic() < bookmark_due:
             if self._commits.wait(seen, self._pause(quiet_since)) or _data_version(connection) != version:
                 return
@@ -116,16 +119,21 @@ class Watch:
     def _stopped(self) -> bool:
         return self._stop() or self._database.closed
 
-    def _present(self, connection: sqlite3.Connection) -> tuple[list[bytes], int]:
+    def _present(self, connection: sqlite3.Connection) -> tuple[list[tuple[str, bytes]], int]:
         with _reading(connection):
-            bodies = select_bodies(connection, self._kind, self._namespace)
+            bodies = [
+                (name, body)
+                for name, kind in self._kinds.items()
+                for body in select_bodies(connection, kind, self._namespace)
+            ]
             return bodies, latest_version(connection)
 
     def _event(self, change: Change) -> WatchEvent[Any]:
-        return WatchEvent(change.type, typed_from_body(self._kind, change.body))  # type: ignore[arg-type]
+        return WatchEvent(change.type, typed_from_body(self._kinds[change.kind], change.body))  # type: ignore[arg-type]
 
     def _bookmark(self, position: int) -> WatchEvent[Any]:
-        return WatchEvent("BOOKMARK", self._kind.struct(metadata=ObjectMeta(resource_version=str(position))))
+        first = next(iter(self._kinds.values()))
+        return WatchEvent("BOOKMARK", first.struct(metadata=ObjectMeta(resource_version=str(position))))
 
 
 def select_bodies(connection: sqlite3.Connection, kind: Kind[Any], namespace: str | None) -> list[bytes]:

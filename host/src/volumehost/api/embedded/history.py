@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+import msgspec
 
 from volumehost.errors import GoneError
 
@@ -85,7 +86,7 @@ def read_after(
         "SELECT resource_version, type, body, kind FROM changes WHERE resource_version > ? "
         "AND kind IN (SELECT value FROM json_each(?)) AND (? IS NULL OR namespace = ?) "
         "ORDER BY resource_version LIMIT ?",
-        (resource_version, json.dumps(kinds), namespace, namespace, limit),
+        (resource_version, msgspec.json.encode(kinds).decode(), namespace, namespace, limit),
     ).fetchall()
     changes = [Change(*row) for row in rows]
     return changes, changes[-1].resource_version if len(changes) == limit else latest

@@ -110,6 +110,18 @@ def test_a_partition_table_is_never_formatted_over_mount61(device: str, area: Pa
     assert get_disk_format(device) == fmt.PARTITIONED, "untouched"
 
 
+def test_data_that_is_no_filesystem_is_refused_where_formatting_is_ruled_out(
+    device: str, area: Path, mounter: LinuxMounter
+) -> None:
+    with open(device, "r+b") as file:
+        file.write(b"rows of a database")
+    formatter = SafeFormatAndMount(mounter)
+    error = kind_of(lambda: formatter.format_and_mount(device, str(area), may_format=False))
+    assert error.kind == fmt.FILESYSTEM_MISMATCH
+    with open(device, "rb") as file:
+        assert file.read(18) == b"rows of a database"
+
+
 def test_another_filesystem_than_wanted_is_a_mismatch_and_untouched_mount65(
     device: str, area: Path, mounter: LinuxMounter
 ) -> None:

@@ -204,3 +204,31 @@ def test_a_killed_process_leaves_a_device_that_can_be_found(image) -> None:
     assert subprocess.run([sys.executable, "-c", program, path], check=False, timeout=60).returncode == -9
     (device,) = loop.find(path)
     assert loop.detach(device) is True
+
+
+def test_a_label_tells_the_owner_which_devices_are_its_own(image) -> None:
+    mine, other = loop.attach(image(), label="acme:7"), loop.attach(image(name="other.img"))
+    labels = {item.device: item.label for item in loop.list_attached()}
+    assert labels[mine] == "acme:7"
+    assert labels[other] != "acme:7"
+
+
+def test_whether_a_device_is_attached_to_a_file_is_decided_by_the_file_itself(image, tmp_path) -> None:
+    path, other = image(), image(name="other.img")
+    device = loop.attach(path)
+    os.link(path, tmp_path / "another name")
+    assert loop.is_attached_to(device, str(tmp_path / "another name"))
+    assert not loop.is_attached_to(device, other)
+    loop.detach(device)
+    assert not loop.is_attached_to(device, path)
+
+
+def test_direct_io_can_be_switched_while_attached(image) -> None:
+    device = loop.attach(image())
+    state = f"/sys/block/{os.path.basename(device)}/loop/dio"
+    for on, shown in ((True, "1\n"), (False, "0\n")):
+        loop.set_direct_io(device, on)
+        assert Path(state).read_text(encoding="ascii") == shown
+    loop.detach(device)
+    with pytest.raises(MountError, match="switch direct I/O"):
+        loop.set_direct_io(device, True)

@@ -141,6 +141,7 @@ class SafeFormatAndMount:
         *,
         sensitive_options: Sequence[str] = (),
         format_options: Sequence[str] = (),
+        may_format: bool = True,
     ) -> None:
         """Mount the device at the target, formatting it before that if it is empty (MOUNT-60 to -66).
 
@@ -148,11 +149,21 @@ class SafeFormatAndMount:
 
         :param fs_type: ext4 when empty.
         :param format_options: go to mkfs, before its own.
+        :param may_format: False for a device that is known to hold data: where no filesystem is found on it, that
+            data is of another kind, and it is refused instead (kind FilesystemMismatch).
         :raises FormatError: ``kind`` says what went wrong (MOUNT-69).
         """
         fs_type = fs_type or DEFAULT_FS_TYPE
         read_only = bool(parse_options([*options, *sensitive_options]).flags & MS_RDONLY)
         existing = get_disk_format(source, self._programs)
+        if not existing and not may_format:
+            raise FormatError(
+                "it holds data, but no filesystem",
+                kind=FILESYSTEM_MISMATCH,
+                action=f"mount {source} at {target}",
+                subject=source,
+                hint="it was used as a raw device, or its filesystem is damaged; it is not formatted",
+            )
         if not existing:
             self._format_empty(source, fs_type, read_only, format_options)
         else:

@@ -14,7 +14,7 @@ import stat
 import struct
 import time
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from volumehost.errors import MountError
 
@@ -27,6 +27,7 @@ _LOOP_CLR_FD: Final = 0x4C01
 _LOOP_SET_STATUS64: Final = 0x4C04
 _LOOP_GET_STATUS64: Final = 0x4C05
 _LOOP_SET_CAPACITY: Final = 0x4C07
+_LOOP_SET_DIRECT_IO: Final = 0x4C08
 _LOOP_CONFIGURE: Final = 0x4C0A
 _LOOP_CTL_GET_FREE: Final = 0x4C82
 _FLAG_READ_ONLY: Final = 1
@@ -41,7 +42,10 @@ _DELETED: Final = " (deleted)"
 
 @dataclass(frozen=True, slots=True)
 class LoopDevice:
-    """An attached loop device: its node, the file behind it as the kernel prints it, and that file's identity."""
+    """An attached loop device: its node, the file behind it as the kernel prints it, and that file's identity.
+
+    ``label`` is what the one who attached it called it: the file's path, unless ``attach`` was given another.
+    """
 
     device: str
     backing_file: str
@@ -49,6 +53,7 @@ class LoopDevice:
     file_inode: int
     offset: int
     read_only: bool
+    label: str = ""
 
 
 def attach(
@@ -60,6 +65,7 @@ def attach(
     offset: int = 0,
     size_limit: int = 0,
     block_size: int = 0,
+    label: str = "",
 ) -> str:
     """Attach a file or block device to a free loop device; the path of the device, such as ``/dev/loop3``.
 
@@ -67,11 +73,12 @@ def attach(
 
     :param autoclear: let go of it by itself when the last user closes it.
     :param offset, size_limit, block_size: in bytes; 0 for the whole file and the default.
+    :param label: kept by the kernel with the device, so that its owner knows it again; 63 bytes; the path when empty.
     :raises MountError: it cannot be attached.
     """
     action = f"attach {backing_file} to a loop device"
     flags = _FLAG_READ_ONLY * read_only | _FLAG_DIRECT_IO * direct_io | _FLAG_AUTOCLEAR * autoclear
-    info = pack_info(backing_file, flags, offset, size_limit)
+    info = pack_info(label or backing_file, flags, offset, size_limit)
     try:
         file_fd = os.open(backing_file, (os.O_RDONLY if read_only else os.O_RDWR) | os.O_CLOEXEC)
         try:
@@ -154,9 +161,10 @@ def detach(device: str, *, timeout: float = 5.0) -> bool:
     except OSError as error:
         raise _detach_error(device, error) from error
     try:
-        before = _status(fd)
-        if before is None:
+        status = _status(fd)
+        if status is None:
             return True
+        before = (status.file_device, status.file_inode)
         fcntl.ioctl(fd, _LOOP_CLR_FD)
     except OSError as error:
         if error.errno == errno.ENXIO:
@@ -204,6 +212,35 @@ def refresh_capacity(device: str) -> None:
         ) from error
 
 
+def set_direct_io(device: str, on: bool) -> None:
+    """Let the device read and write its file past the page cache, or through it again.
+
+    :raises MountError: it is not attached, or the file's filesystem cannot do it.
+    """
+    try:
+        fd = os.open(device, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            fcntl.ioctl(fd, _LOOP_SET_DIRECT_IO, int(on))
+        finally:
+            os.close(fd)
+    except OSError as error:
+        raise MountError(
+            error.strerror or str(error),
+            action=f"switch direct I/O of {device} {'on' if on else 'off'}",
+            subject=device,
+            errno=error.errno,
+        ) from error
+
+
+def is_attached_to(device: str, backing_file: str) -> bool:
+    """Whether the device is attached to this very file, whatever it was called when it was attached.
+
+    :raises OSError: the file cannot be looked at.
+    """
+    status = os.stat(backing_file)
+    return _identity(device) == (_kernel_device(status.st_dev), status.st_ino)
+
+
 def list_attached() -> list[LoopDevice]:
     """All attached loop devices."""
     try:
@@ -216,16 +253,17 @@ def list_attached() -> list[LoopDevice]:
 
 def _describe(name: str) -> LoopDevice | None:
     backing_file = _read(f"{_SYS_BLOCK}/{name}/loop/backing_file")
-    identity = _identity(f"/dev/{name}")
-    if not backing_file or identity is None:
+    status = _open_and_ask(f"/dev/{name}")
+    if not backing_file or status is None:
         return None
     return LoopDevice(
         device=f"/dev/{name}",
         backing_file=backing_file.removesuffix(_DELETED),
-        file_device=identity[0],
-        file_inode=identity[1],
+        file_device=status.file_device,
+        file_inode=status.file_inode,
         offset=int(_read(f"{_SYS_BLOCK}/{name}/loop/offset") or 0),
         read_only=_read(f"{_SYS_BLOCK}/{name}/ro") == "1",
+        label=status.label,
     )
 
 
@@ -265,7 +303,20 @@ def get_loop_device(backing_file: str) -> str:
     return devices[0]
 
 
+class _Status(NamedTuple):
+    """What the kernel tells of an attached device: the file behind it, and its label."""
+
+    file_device: int
+    file_inode: int
+    label: str
+
+
 def _identity(device: str) -> tuple[int, int] | None:
+    status = _open_and_ask(device)
+    return None if status is None else (status.file_device, status.file_inode)
+
+
+def _open_and_ask(device: str) -> _Status | None:
     try:
         fd = os.open(device, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -276,16 +327,16 @@ def _identity(device: str) -> tuple[int, int] | None:
         os.close(fd)
 
 
-def _status(fd: int) -> tuple[int, int] | None:
-    """(device, inode) of the file behind an open loop device, None when nothing is attached."""
+def _status(fd: int) -> _Status | None:
+    """What is attached to an open loop device, None when nothing is."""
     try:
         answer = fcntl.ioctl(fd, _LOOP_GET_STATUS64, bytes(_INFO.size))
     except OSError as error:
         if error.errno == errno.ENXIO:
             return None
         raise
-    device, inode, *_ = _INFO.unpack(answer)
-    return device, inode
+    device, inode, *_, name, _, _, _, _ = _INFO.unpack(answer)
+    return _Status(device, inode, os.fsdecode(name.split(b"\0", 1)[0]))
 
 
 def _kernel_device(device: int) -> int:

@@ -1,4 +1,4 @@
-"""The bindings against an independent table of CSI 1.13's wire facts, and of the registration protocol's (CSI-RAPI-03)."""
+"""The bindings against an independent table of wire facts: CSI 1.13, and registration (CSI-RAPI-03)."""
 
 from __future__ import annotations
 

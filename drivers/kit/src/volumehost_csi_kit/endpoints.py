@@ -1,6 +1,6 @@
 """Where a driver serves: parsing endpoints, and connecting to them.
 
-CSI knows unix sockets only (CSI-WIRE-03). Registrars write plain paths, drivers ``unix:///…``: both will do (CSI-RGR-08).
+CSI knows unix sockets only (CSI-WIRE-03). Registrars write plain paths, drivers ``unix:///…``: both do (CSI-RGR-08).
 """
 
 from __future__ import annotations

@@ -43,6 +43,8 @@ class Controller(Protocol):
     A key that failed waits for its backoff. A change of its own object's status alone does not cut that short, so
     that a controller may report the failure there (CSI-EXA-10); any other change that affects the key does, and a
     change of the object's spec or deletion mark also makes the backoff begin anew (BR-53).
+
+    A controller of CSIDrivers gets the name of a driver also when the driver came, left or changed its state.
     """
 
     #: Its name in logs and status: ``provisioner``, ``attacher``.

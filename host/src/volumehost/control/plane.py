@@ -6,19 +6,66 @@ no claims never starts it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
+
+from volumehost.control.progress import Steps, failure_lines
+from volumehost.errors import StorageDriverError, VolumeHostError, WaitTimeoutError, error_chain
 
 if TYPE_CHECKING:
     from volumehost.api.client import ApiClient
     from volumehost.api.objects import KubeObject
+    from volumehost.control.changes import ChangeFeed
+    from volumehost.control.controller import Controller
+    from volumehost.control.queue import WorkQueue
     from volumehost.loader.manager import VolumePluginManager
+
+logger = logging.getLogger(__name__)
+
+#: How many keys are worked on at once.
+WORKERS = 8
+#: How long a worker beyond the first waits for something to do before it ends, in seconds.
+IDLE_SECONDS = 5.0
+#: How often a wait asks its predicate although the plane saw nothing, in seconds: it may depend on something else.
+_ASK_SECONDS = 0.5
 
 
 class ControlPlane:
-    """Runs controllers. Safe for threads; all methods but :meth:`start`, :meth:`stop` and :meth:`wait_until` return at
-    once.
+    """Runs controllers. Safe for threads.
+
+    :param api: what the controllers work on.
+    :param prepare: called by :meth:`start`, once; returns the controllers. What it imports is not paid for before.
+    :param steps: where the controllers report what they are at.
+    :param ended: called by :meth:`stop` with the seconds that are left of its grace.
     """
+
+    def __init__(
+        self,
+        api: ApiClient,
+        prepare: Callable[[ControlPlane], Sequence[Controller]],
+        steps: Steps,
+        *,
+        ended: Callable[[float], object] = lambda _grace: None,
+        clock: Callable[[], float] = time.monotonic,
+        workers: int = WORKERS,
+    ) -> None:
+        self._api = api
+        self._prepare = prepare
+        self._ended = ended
+        self._clock = clock
+        self._limit = workers
+        self._steps = steps
+        self._lock = threading.Lock()
+        self._progress = threading.Condition()
+        self._count = 0
+        self._threads = 0
+        self._stopping = False
+        self._queue: WorkQueue | None = None
+        self._feed: ChangeFeed | None = None
+        self._controllers: Sequence[Controller] = ()
 
     @classmethod
     def for_node(
@@ -28,30 +75,84 @@ class ControlPlane:
 
         :param external_drivers: drivers that this host does not have are served by others, as in a cluster.
         """
-        raise NotImplementedError
+        from volumehost.control.assembly import plane_for_node
+
+        return plane_for_node(api, plugins, node_name, external_drivers=external_drivers)
+
+    # --- life -------------------------------------------------------------------------------------------------------
 
     @property
     def started(self) -> bool:
         """Whether :meth:`start` was called and :meth:`stop` was not."""
-        raise NotImplementedError
+        return self._feed is not None and not self._stopping
 
     def start(self) -> None:
-        """Begin to watch and to work; may be called again, and then costs nothing.
+        """Begin to watch and to work; may be called again, and then costs nothing. Does nothing after :meth:`stop`.
 
         First creates the objects that drivers of this host bring with them, so that their storage classes are there
         when it returns.
         """
+        if self.started:
+            return
+        with self._lock:
+            if self._stopping or self._feed is not None:
+                return
+            from volumehost.control.changes import ChangeFeed
+            from volumehost.control.queue import WorkQueue
+
+            self._controllers = self._prepare(self)
+            self._queue = WorkQueue(self._clock)
+            feed = ChangeFeed(self._api, self._controllers, self._queue)
+            feed.changed = self._seen
+            feed.start()
+            self._feed = feed
+            self._hire()
 
     def stop(self, grace: float) -> bool:
-        """Begin nothing more, and wait at most ``grace`` seconds for what runs; whether all of it has ended."""
-        raise NotImplementedError
+        """Begin nothing more, and wait at most ``grace`` seconds for what runs; whether all of it has ended.
+
+        What is interrupted goes on from the state that the API has when the next plane starts.
+        """
+        deadline = self._clock() + grace
+        with self._lock:
+            self._stopping = True
+            queue, feed = self._queue, self._feed
+        if queue is None or feed is None:
+            return True
+        feed.stop()
+        queue.stop()
+        self._seen()
+        drained = queue.wait_drained(max(0.0, deadline - self._clock()))
+        self._ended(max(0.0, deadline - self._clock()))
+        return drained
+
+    def driver_changed(self, name: str) -> None:
+        """A driver came, left or changed: look at once at whatever waits for it. Does not block."""
+        queue = self._queue
+        if queue is None:
+            return
+        from volumehost.control.controller import Key
+        from volumehost.control.queue import Item
+
+        for controller in self._controllers:
+            if controller.kind.__name__ == "CSIDriver":
+                queue.add(Item(controller, Key(name)))
+        queue.wake(lambda error: _is_about(error, name))
+        self._hire()
+
+    # --- questions --------------------------------------------------------------------------------------------------
 
     def settled(self) -> bool:
         """Whether everything written before this call was looked at, and nothing runs or is due now.
 
         What failed and waits for its next attempt does not count.
         """
-        raise NotImplementedError
+        queue, feed = self._queue, self._feed
+        if queue is None or feed is None:
+            return False
+        # Twice: what ended in between may have written something, and that may have brought up something.
+        added = queue.added
+        return feed.caught_up() and queue.idle() and feed.caught_up() and queue.added == added
 
     def wait_until(self, predicate: Callable[[], bool], timeout: float, what: str) -> None:
         """Wait until the predicate holds; it is asked after everything that the plane saw or did.
@@ -60,9 +161,100 @@ class ControlPlane:
         :param what: what is waited for, for the error.
         :raises WaitTimeoutError: it does not hold in time; ``details`` tells what every object that failed is at.
         """
+        deadline = self._clock() + timeout
+        while True:
+            count = self._count
+            if predicate():
+                return
+            left = deadline - self._clock()
+            if left <= 0:
+                raise WaitTimeoutError(
+                    f"not so after {timeout:g} s", action=f"waiting for {what}", details=self._all_failures()
+                )
+            with self._progress:
+                self._progress.wait_for(lambda count=count: self._count != count, min(left, _ASK_SECONDS))  # type: ignore[misc]
 
     def explain(self, obj: KubeObject) -> list[str]:
-        """What is being done for the object or keeps it, one line each: the step, or controller, error, attempts, and
-        the seconds until the next; empty when there is nothing to tell.
+        """What is being done for the object or keeps it, one line each.
+
+        That is the step that is under way, or controller, error, number of attempts and the seconds until the next;
+        empty when there is nothing to tell.
         """
-        raise NotImplementedError
+        from volumehost.control.controller import Key
+        from volumehost.control.queue import Item
+
+        lines = self._steps.lines(obj)
+        queue = self._queue
+        if queue is None:
+            return lines
+        for controller in self._controllers:
+            if controller.kind is type(obj):
+                record = queue.record(Item(controller, Key.of(obj)))
+                if record is not None and record.error is not None:
+                    lines += failure_lines(controller.name, record, self._clock())
+        return lines
+
+    def _all_failures(self) -> list[str]:
+        queue = self._queue
+        if queue is None:
+            return ["the control plane does not run"]
+        now = self._clock()
+        lines = [f"{name}: {step}" for name, step in self._steps.all()]
+        for item, record in queue.failures():
+            subject = "/".join(part for part in (item.key.namespace, item.key.name) if part)
+            kind = item.controller.kind.__name__.lower()
+            lines += [f"{kind} {subject}: {line}" for line in failure_lines(item.controller.name, record, now)]
+        return lines
+
+    # --- at work ----------------------------------------------------------------------------------------------------
+
+    def _seen(self) -> None:
+        """Something was seen or done."""
+        with self._progress:
+            self._count += 1
+            self._progress.notify_all()
+        self._hire()
+
+    def _hire(self) -> None:
+        """Have one more worker come, when nobody would take the next item at once."""
+        queue = self._queue
+        if queue is None or not queue.needs_taker:
+            return
+        with self._progress:
+            if self._threads >= self._limit or self._stopping:
+                return
+            self._threads += 1
+        threading.Thread(target=self._work, args=(queue,), name="volumehost-control", daemon=True).start()
+
+    def _work(self, queue: WorkQueue) -> None:
+        """Take items until the plane stops, or there is nothing to do and somebody else waits."""
+        while True:
+            item = queue.take(IDLE_SECONDS)
+            if item is None:
+                with self._progress:
+                    if self._stopping or self._threads > 1:
+                        self._threads -= 1
+                        return
+                continue
+            self._hire()
+            after, error = None, None
+            try:
+                after = item.controller.reconcile(item.key)
+            except BaseException as caught:  # noqa: BLE001 - one key's trouble is no other's, even a plugin's exit (BR-18)
+                error = caught
+                _log(item.controller.name, item.key, caught)
+            queue.finish(item, after=after, error=error)
+            self._seen()
+
+
+def _is_about(error: BaseException, driver: str) -> bool:
+    return any(isinstance(link, StorageDriverError) and link.driver in {driver, ""} for link in error_chain(error))
+
+
+def _log(controller: str, key: tuple[str, str], error: BaseException) -> None:
+    name, namespace = key
+    subject = f"{namespace}/{name}" if namespace else name
+    if isinstance(error, VolumeHostError):
+        logger.info("not done yet: controller=%s object=%s error=%s", controller, subject, error)
+    else:
+        logger.error("a controller failed: controller=%s object=%s", controller, subject, exc_info=error)

@@ -1,0 +1,127 @@
+"""From changes of the API to keys: one thread watches every kind that a controller cares for."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from volumehost.api.client import ApiClient, MultiKindWatcher, WatchEvent
+from volumehost.control.controller import Controller, Key
+from volumehost.control.queue import Item, WorkQueue
+from volumehost.errors import ApiError, GoneError
+
+if TYPE_CHECKING:
+    from volumehost.api.objects import KubeObject
+
+logger = logging.getLogger(__name__)
+
+#: How often everything is looked at, to heal what no event told of, in seconds.
+RESYNC_SECONDS = 600.0
+#: How long after a watch failed it is tried again, in seconds.
+RETRY_SECONDS = 1.0
+
+#: What tells changes of an object's status from others: uid, generation, whether it is being deleted, the rest.
+_Fingerprint = tuple[str, int, bool, int]
+#: The fingerprint of each object when it was last seen.
+_Memory = dict[tuple[type["KubeObject"], Key], _Fingerprint]
+
+
+class ChangeFeed:
+    """Feeds a queue, and remembers of each object only enough to tell what kind of change it was."""
+
+    def __init__(self, api: ApiClient, controllers: Sequence[Controller], queue: WorkQueue) -> None:
+        self._api = api
+        self._queue = queue
+        self._routes: dict[type[KubeObject], list[tuple[Controller, Callable[[Any], Any]]]] = {}
+        for controller in controllers:
+            for kind, affects in controller.watches().items():
+                self._routes.setdefault(kind, []).append((controller, affects))
+        self._stop = threading.Event()
+        self._threads: list[threading.Thread] = []
+        self._position = -1
+        #: Called after each change was handed on.
+        self.changed: Callable[[], None] = lambda: None
+
+    def start(self) -> None:
+        """Begin to watch, in a thread (one for each kind where the API cannot watch several at once)."""
+        groups = [list(self._routes)] if isinstance(self._api, MultiKindWatcher) else [[kind] for kind in self._routes]
+        for kinds in groups:
+            thread = threading.Thread(target=self._run, args=(kinds,), name="volumehost-control-watch", daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    def stop(self) -> None:
+        """Watch no more; the threads end within a moment."""
+        self._stop.set()
+
+    def caught_up(self) -> bool:
+        """Whether everything written before this call was handed on; True where that cannot be known."""
+        if not isinstance(self._api, MultiKindWatcher):
+            return self._position >= 0
+        from volumehost.api.objects import CSIDriver
+
+        return self._position >= int(self._api.list(CSIDriver).resource_version)
+
+    # --- on the thread ----------------------------------------------------------------------------------------------
+
+    def _run(self, kinds: Sequence[type[KubeObject]]) -> None:
+        memory: _Memory = {}
+        while not self._stop.is_set():
+            before, memory = memory, {}
+            try:
+                for event in self._events(kinds):
+                    self._hand_on(event, memory, before)
+                    if event.type == "BOOKMARK":
+                        before = {}
+                    if self._stop.is_set():
+                        return
+            except GoneError:
+                logger.info("the watch fell behind: everything is looked at anew")
+            except ApiError as error:
+                if self._stop.is_set():
+                    return
+                logger.warning("watching failed, tried again in %g s: %s", RETRY_SECONDS, error)
+                self._stop.wait(RETRY_SECONDS)
+            except Exception:
+                # A controller's ``affects`` raised: without the watch nothing would ever be done again.
+                logger.exception("a change could not be handed on: everything is looked at anew")
+                self._stop.wait(RETRY_SECONDS)
+
+    def _events(self, kinds: Sequence[type[KubeObject]]) -> Iterator[WatchEvent[Any]]:
+        """The present state, then changes, until everything is due to be looked at again."""
+        if isinstance(self._api, MultiKindWatcher):
+            return self._api.watch_kinds(kinds, stop=self._stop.is_set, timeout=RESYNC_SECONDS)
+        return self._api.watch(kinds[0], stop=self._stop.is_set, timeout=RESYNC_SECONDS)
+
+    def _hand_on(self, event: WatchEvent[Any], memory: _Memory, before: _Memory) -> None:
+        version = event.object.metadata.resource_version
+        if event.type != "BOOKMARK":
+            self._affect(event, memory, before)
+        if version.isdigit() and (event.type == "BOOKMARK" or self._position >= 0):
+            self._position = max(self._position, int(version))
+        self.changed()
+
+    def _affect(self, event: WatchEvent[Any], memory: _Memory, before: _Memory) -> None:
+        """Enter the keys. ``before`` is what was remembered when everything began to be told anew."""
+        obj = event.object
+        kind, own = type(obj), Key.of(obj)
+        now = _fingerprint(obj)
+        last = memory.get((kind, own)) or before.get((kind, own))
+        if event.type == "DELETED":
+            memory.pop((kind, own), None)
+        else:
+            memory[kind, own] = now
+        for controller, affects in self._routes.get(kind, ()):
+            for key in affects(obj):
+                primary = kind is controller.kind and key == own
+                urgent = now != last or event.type == "DELETED" or (not primary and event.type == "MODIFIED")
+                fresh = primary and (last is None or now[:3] != last[:3])
+                self._queue.add(Item(controller, key), urgent=urgent, fresh=fresh)
+
+
+def _fingerprint(obj: KubeObject) -> _Fingerprint:
+    metadata = obj.metadata
+    rest = (frozenset(metadata.labels.items()), frozenset(metadata.annotations.items()), tuple(metadata.finalizers))
+    return metadata.uid, metadata.generation, metadata.deletion_timestamp is not None, hash(rest)

@@ -1,0 +1,67 @@
+"""The storage drivers of this host as controllers see them, through whichever plugins front them now."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from volumehost.errors import StorageDriverUnavailableError
+
+if TYPE_CHECKING:
+    from volumehost.loader.manager import VolumePluginManager
+    from volumehost.loader.storage_drivers import CombinedStorageDrivers
+    from volumehost.storage_driver import DriverStatus, StorageDriver, StorageDrivers
+
+#: How long a controller waits for a driver that is just starting, in seconds; after that it tries again later.
+DRIVER_SECONDS = 10.0
+
+
+class HostDrivers:
+    """Looks drivers up; a plugin that is installed while the plane runs is found too.
+
+    :param changed: called with a driver's name when it came, left or changed its state; must not block.
+    """
+
+    def __init__(self, plugins: VolumePluginManager, changed: Callable[[str], None]) -> None:
+        self._plugins = plugins
+        self._changed = changed
+        self._lock = threading.Lock()
+        self._heard: list[StorageDrivers] = []
+
+    def driver(self, name: str) -> StorageDriver:
+        """The driver, registered and answering, started if need be.
+
+        :raises StorageDriverUnavailableError: it is not known, or not ready within a few seconds.
+        """
+        return self._now().driver(name, timeout=DRIVER_SECONDS)
+
+    def knows(self, name: str) -> bool:
+        """Whether this host has a driver of that name, without starting it."""
+        return any(status.name == name for status in self.statuses())
+
+    def statuses(self) -> Sequence[DriverStatus]:
+        """Every driver that this host has."""
+        return self._now().statuses()
+
+    def _now(self) -> CombinedStorageDrivers:
+        from volumehost.loader.storage_drivers import CombinedStorageDrivers, storage_drivers_of
+
+        parts = storage_drivers_of(self._plugins.loaded_plugins())
+        with self._lock:
+            new = [part for part in parts if not any(part is heard for heard in self._heard)]
+            self._heard += new
+        for part in new:
+            part.on_change(self._changed)
+            part.start()
+        return CombinedStorageDrivers(parts)
+
+
+def unknown_driver(name: str, action: str) -> StorageDriverUnavailableError:
+    """The error of an object that names a driver which this host does not have."""
+    return StorageDriverUnavailableError(
+        f"this host has no driver {name}",
+        driver=name,
+        action=action,
+        hint="install it with pip, or register it with: volumehost drivers register NAME ENDPOINT",
+    )

@@ -9,8 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Hashable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Iterator
 from typing import TYPE_CHECKING
 
 from volumehost.errors import StorageDriverUnavailableError
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     import grpc
 
     from volumehost.storage_driver import DriverOrigin
+    from volumehost_csi.client import NodeInfo
     from volumehost_csi.registration.versions import Version
 
 logger = logging.getLogger(__name__)
@@ -29,15 +29,6 @@ LINGER_SECONDS = 120.0
 
 #: How many such channels are kept at most.
 _LINGERING = 8
-
-
-@dataclass(frozen=True, slots=True)
-class NodeInfo:
-    """What a driver says of this node (CSI-CLI-21); ``max_volumes`` 0 is "no limit known", as on the wire."""
-
-    node_id: str
-    max_volumes: int = 0
-    topology: Mapping[str, str] = field(default_factory=dict)
 
 
 class DriverInstance:
@@ -56,7 +47,6 @@ class DriverInstance:
         origin: DriverOrigin,
         identity: Hashable,
         node_info: NodeInfo | None = None,
-        dial: Callable[[str], grpc.Channel] | None = None,
     ) -> None:
         self.name = name
         self.endpoint = endpoint
@@ -66,7 +56,6 @@ class DriverInstance:
         self.node_info = node_info
         #: Seconds since the epoch.
         self.registered_at = time.time()
-        self._dial = dial
         self._lock = threading.Lock()
         self._channel: grpc.Channel | None = None
         self._retired = False
@@ -92,15 +81,10 @@ class DriverInstance:
                     f"the driver {self.name} is no longer registered at {self.endpoint}", driver=self.name
                 )
             if self._channel is None:
-                self._channel = self._open()
+                from volumehost_csi_kit import endpoints
+
+                self._channel = endpoints.dial(self.endpoint)
             return self._channel
-
-    def _open(self) -> grpc.Channel:
-        if self._dial is not None:
-            return self._dial(self.endpoint)
-        from volumehost_csi_kit import endpoints
-
-        return endpoints.dial(self.endpoint)
 
     def retire(self) -> grpc.Channel | None:
         """Hand out the channel no more; returns it, if it was ever opened, for the caller to close."""

@@ -1,0 +1,75 @@
+"""Registration: all of this room put together for one host. ``volumehost_csi.drivers`` makes it, starts and ends it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from volumehost.errors import NotAvailableOnHostError
+from volumehost.volume_host import AttachDetachVolumeHost, KubeletVolumeHost
+from volumehost_csi.registration.allocatable import AllocatableUpdater
+from volumehost_csi.registration.handler import CSIRegistrationHandler
+from volumehost_csi.registration.initialisation import CSINodeInitialisation
+from volumehost_csi.registration.manager import PluginManager
+from volumehost_csi.registration.node_info import NodeInfoManager
+from volumehost_csi.registration.operations import CSI_PLUGIN
+
+if TYPE_CHECKING:
+    from volumehost.volume_host import VolumeHost
+    from volumehost_csi.metrics import CSIMetrics
+    from volumehost_csi.registration.store import DriverStore
+
+
+class Registration:
+    """How drivers get into the store on one node. Making one touches nothing.
+
+    ``handler`` registers drivers by command without :meth:`start`; ``manager`` tells about sockets.
+
+    :param host: the host of a node.
+    :param migrated: in-tree plugin name to whether its volumes go through CSI here (CSI-NIM-25).
+    :raises NotAvailableOnHostError: the host is not that of a node.
+    """
+
+    def __init__(
+        self,
+        host: VolumeHost,
+        store: DriverStore,
+        *,
+        metrics: CSIMetrics | None = None,
+        migrated: Mapping[str, bool] | None = None,
+    ) -> None:
+        if not isinstance(host, KubeletVolumeHost):
+            raise NotAvailableOnHostError("only the host of a node has drivers", action="registering CSI drivers")
+        self._host: VolumeHost = host
+        # A host that is node and controller at once has the store to itself: no kubelet is there to make the Node.
+        standalone = isinstance(host, AttachDetachVolumeHost)
+        self.node_info = NodeInfoManager(host, migrated=migrated, register_node=standalone)
+        self.handler = CSIRegistrationHandler(store, self.node_info, metrics=metrics)
+        self.manager = PluginManager(host.get_plugins_registry_dir(), {CSI_PLUGIN: self.handler})
+        self.updater = AllocatableUpdater(store, self.handler, lambda name: host.csi_driver_lister().get(name))
+        self._initialisation = CSINodeInitialisation(host, self.node_info)
+        self._store = store
+        self._lock = threading.Lock()
+        self._started = False
+
+    def start(self) -> None:
+        """Make the node known and watch for drivers, in the background; may be called again.
+
+        :raises RootDirectoryError: the registration directory cannot be made or read.
+        """
+        with self._lock:
+            if self._started:
+                return
+            self.manager.start()
+            self._started = True
+        if self._host.get_kube_client() is not None:  # CSI-SOLO-06
+            self._initialisation.start()
+        self._store.subscribe(self.manager.retry_refused)
+        self.updater.start()
+
+    def stop(self, timeout: float = 5.0) -> None:
+        """End everything within about ``timeout`` seconds; drivers stay registered. Closing the store is its maker's."""
+        self.manager.stop(timeout)
+        self.updater.stop(timeout)
+        self._initialisation.stop(timeout)

@@ -7,11 +7,9 @@ never be right are refused before the call (CSI-ERR-06); what the driver answers
 
 from __future__ import annotations
 
-import json
-import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -25,7 +23,6 @@ if TYPE_CHECKING:
 
     from volumehost.storage_driver import Topology, VolumeCapability
     from volumehost.volumes import VolumeMetrics
-    from volumehost_csi_kit import csi
 
 #: Deadline of one RPC in seconds, where nothing else is configured (CSI-CLI-05).
 DEFAULT_TIMEOUT: Final = 120.0
@@ -41,9 +38,6 @@ SINGLE_NODE_MULTI_WRITER: Final = "SINGLE_NODE_MULTI_WRITER"
 VOLUME_MOUNT_GROUP: Final = "VOLUME_MOUNT_GROUP"
 
 _SERVICE: Final = "/csi.v1.Node/"
-
-#: Mount options that set something secret (CSI-WIRE-10: mount flags may be sensitive).
-_SECRET_OPTION: Final = re.compile(r"[^=]*(pass|secret|token|cred|key)[^=]*=", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +78,11 @@ class NodeClient:
         *,
         timeout: float = DEFAULT_TIMEOUT,
     ) -> None:
+        from volumehost_csi.drivers.messages import capability_message
         from volumehost_csi_kit import csi, stubs
 
         self.driver = driver
+        self._capability_message = capability_message
         self._csi: Any = csi
         self._stub = stubs.NodeStub(channel)
         self._metrics = metrics if metrics is not None else CSIMetrics()
@@ -102,17 +98,18 @@ class NodeClient:
         :param timeout: seconds; the client's own deadline when not given.
         :raises StorageDriverError: it failed, or the node id is empty (CSI-NIM-09).
         """
-        reply = self._call(
-            "NodeGetInfo", self._stub.NodeGetInfo, self._csi.NodeGetInfoRequest(), "asking about this node",
-            timeout=timeout,
-        )  # fmt: skip
+        action = "asking about this node"
+        reply = self._call("NodeGetInfo", action, timeout=timeout)
         if not reply.node_id:
-            raise self._refused("NodeGetInfo", "it answered with an empty node id", "asking about this node")
+            raise self._refused("NodeGetInfo", action, "it answered with an empty node id")
         segments = dict(reply.accessible_topology.segments) if reply.HasField("accessible_topology") else {}
         return NodeInfo(reply.node_id, reply.max_volumes_per_node, segments)
 
     def capabilities(self) -> frozenset[str]:
-        """Names of the node service's capabilities, asked once for each registration (CSI-CLI-06, improved)."""
+        """Names of the node service's capabilities, asked once for each registration (CSI-CLI-06, improved).
+
+        :raises StorageDriverError: they could not be asked for; the next call asks again.
+        """
         known = self._capabilities
         if known is None:
             with self._lock:
@@ -126,15 +123,11 @@ class NodeClient:
         return capability in self.capabilities()
 
     def _ask_capabilities(self) -> frozenset[str]:
-        request = self._csi.NodeGetCapabilitiesRequest()
-        action = "asking what the node service can do"
-        reply = self._call("NodeGetCapabilities", self._stub.NodeGetCapabilities, request, action)
-        types = self._csi.NodeServiceCapability.RPC.Type
-        # A capability of a newer specification has no name here.
-        known = set(types.values())
-        return frozenset(
-            types.Name(each.rpc.type) for each in reply.capabilities if each.HasField("rpc") and each.rpc.type in known
-        )
+        from volumehost_csi.drivers.messages import enum_names
+
+        reply = self._call("NodeGetCapabilities", "asking what the node service can do")
+        types = (each.rpc.type for each in reply.capabilities if each.HasField("rpc"))
+        return enum_names(types, self._csi.NodeServiceCapability.RPC.Type)
 
     # --- mounting -------------------------------------------------------------------------------------------
 
@@ -151,19 +144,19 @@ class NodeClient:
     ) -> None:
         """NodeStageVolume (CSI-CLI-11)."""
         action = f"staging the volume {shorten(handle)} at {staging_path}"
-        self._require("NodeStageVolume", action, handle, staging_path=staging_path)
-        request = self._csi.NodeStageVolumeRequest(
+        self._require("NodeStageVolume", action, handle, staging_path)
+        self._call(
+            "NodeStageVolume",
+            action,
+            handle,
+            migrated=migrated,
             volume_id=handle,
             publish_context=publish_context,
             staging_target_path=staging_path,
-            volume_capability=self._capability(capability),
+            volume_capability=self._capability_message(capability),
             secrets=secrets,
             volume_context=volume_context,
         )
-        self._call(
-            "NodeStageVolume", self._stub.NodeStageVolume, request, action, handle,
-            hide=lambda: _hidden(secrets, volume_context, capability), migrated=migrated,
-        )  # fmt: skip
 
     def publish_volume(
         self,
@@ -180,35 +173,33 @@ class NodeClient:
     ) -> None:
         """NodePublishVolume (CSI-CLI-12); ``staging_path`` "" where the driver does not stage."""
         action = f"publishing the volume {shorten(handle)} at {target_path}"
-        self._require("NodePublishVolume", action, handle, target_path=target_path)
-        request = self._csi.NodePublishVolumeRequest(
+        self._require("NodePublishVolume", action, handle, target_path)
+        self._call(
+            "NodePublishVolume",
+            action,
+            handle,
+            migrated=migrated,
             volume_id=handle,
             publish_context=publish_context,
             staging_target_path=staging_path,
             target_path=target_path,
-            volume_capability=self._capability(capability),
+            volume_capability=self._capability_message(capability),
             readonly=read_only,
             secrets=secrets,
             volume_context=volume_context,
         )
-        self._call(
-            "NodePublishVolume", self._stub.NodePublishVolume, request, action, handle,
-            hide=lambda: _hidden(secrets, volume_context, capability), migrated=migrated,
-        )  # fmt: skip
 
     def unpublish_volume(self, handle: str, target_path: str) -> None:
         """NodeUnpublishVolume (CSI-CLI-20)."""
         action = f"unpublishing the volume {shorten(handle)} from {target_path}"
-        self._require("NodeUnpublishVolume", action, handle, target_path=target_path)
-        request = self._csi.NodeUnpublishVolumeRequest(volume_id=handle, target_path=target_path)
-        self._call("NodeUnpublishVolume", self._stub.NodeUnpublishVolume, request, action, handle)
+        self._require("NodeUnpublishVolume", action, handle, target_path)
+        self._call("NodeUnpublishVolume", action, handle, volume_id=handle, target_path=target_path)
 
     def unstage_volume(self, handle: str, staging_path: str) -> None:
         """NodeUnstageVolume (CSI-CLI-20)."""
         action = f"unstaging the volume {shorten(handle)} from {staging_path}"
-        self._require("NodeUnstageVolume", action, handle, staging_path=staging_path)
-        request = self._csi.NodeUnstageVolumeRequest(volume_id=handle, staging_target_path=staging_path)
-        self._call("NodeUnstageVolume", self._stub.NodeUnstageVolume, request, action, handle)
+        self._require("NodeUnstageVolume", action, handle, staging_path)
+        self._call("NodeUnstageVolume", action, handle, volume_id=handle, staging_target_path=staging_path)
 
     # --- what is mounted ------------------------------------------------------------------------------------
 
@@ -225,21 +216,22 @@ class NodeClient:
     ) -> int:
         """NodeExpandVolume (CSI-CLI-16); returns the capacity that the driver tells, 0 when it does not."""
         action = f"expanding the volume {shorten(handle)} at {volume_path} to {required_bytes} bytes"
-        self._require("NodeExpandVolume", action, handle, volume_path=volume_path)
+        self._require("NodeExpandVolume", action, handle, volume_path)
         if required_bytes < 0:
-            raise self._refused("NodeExpandVolume", "the size is negative", action, handle)
-        request = self._csi.NodeExpandVolumeRequest(
+            raise self._refused("NodeExpandVolume", action, "the size is negative", handle)
+        reply = self._call(
+            "NodeExpandVolume",
+            action,
+            handle,
+            migrated=migrated,
+            expansion=True,
             volume_id=handle,
             volume_path=volume_path,
             capacity_range=self._csi.CapacityRange(required_bytes=required_bytes),
             staging_target_path=staging_path,
-            volume_capability=self._capability(capability),
+            volume_capability=self._capability_message(capability),
             secrets=secrets,
         )
-        reply = self._call(
-            "NodeExpandVolume", self._stub.NodeExpandVolume, request, action, handle,
-            hide=lambda: _hidden(secrets, None, capability), migrated=migrated, expansion=True,
-        )  # fmt: skip
         return int(reply.capacity_bytes)
 
     def get_volume_stats(self, handle: str, volume_path: str, *, staging_path: str = "") -> VolumeMetrics:
@@ -247,88 +239,69 @@ class NodeClient:
         from volumehost_csi.stats import volume_metrics
 
         action = f"measuring the volume {shorten(handle)} at {volume_path}"
-        self._require("NodeGetVolumeStats", action, handle, volume_path=volume_path)
+        self._require("NodeGetVolumeStats", action, handle, volume_path)
         started = time.time()
-        request = self._csi.NodeGetVolumeStatsRequest(
-            volume_id=handle, volume_path=volume_path, staging_target_path=staging_path
+        reply = self._call(
+            "NodeGetVolumeStats",
+            action,
+            handle,
+            volume_id=handle,
+            volume_path=volume_path,
+            staging_target_path=staging_path,
         )
-        reply = self._call("NodeGetVolumeStats", self._stub.NodeGetVolumeStats, request, action, handle)
         condition = reply.volume_condition if self.has(VOLUME_CONDITION) else None
         if not reply.usage and condition is None:
-            raise self._refused("NodeGetVolumeStats", "it answered without any usage", action, handle)
+            raise self._refused("NodeGetVolumeStats", action, "it answered without any usage", handle)
         return volume_metrics(started, reply.usage, condition, self.driver)
 
     # --- one call -------------------------------------------------------------------------------------------
 
     def _call(
         self,
-        name: str,
-        rpc: Callable[..., Any],
-        request: Any,
+        call: str,
         action: str,
         handle: str = "",
         *,
-        hide: Callable[[], Sequence[str]] = tuple,
+        timeout: float | None = None,
         migrated: bool = False,
         expansion: bool = False,
-        timeout: float | None = None,
+        **fields: Any,
     ) -> Any:
+        request = self._request(call, action, handle, fields)
         code = "OK"
         started = time.perf_counter()
         try:
-            return rpc(request, timeout=self._timeout if timeout is None else timeout)
+            return getattr(self._stub, call)(request, timeout=self._timeout if timeout is None else timeout)
         except Exception as error:  # noqa: BLE001 - whatever a call raises is a failure of the call (CSI-ERR-05)
+            from volumehost_csi_kit import redaction
+
             failure = rpc_failure(
-                error, driver=self.driver, call=name, action=action, subject=handle, secrets=hide(), expansion=expansion
+                error,
+                driver=self.driver,
+                call=call,
+                action=action,
+                subject=handle,
+                secrets=redaction.secret_values(request),
+                expansion=expansion,
             )
             code = failure.code
             raise failure from None
         finally:
             seconds = time.perf_counter() - started
-            self._metrics.observe_call(self.driver, _SERVICE + name, code, seconds, migrated=migrated)
+            self._metrics.observe_call(self.driver, _SERVICE + call, code, seconds, migrated=migrated)
 
-    def _require(self, call: str, action: str, handle: str, **arguments: str) -> None:
+    def _request(self, call: str, action: str, handle: str, fields: Mapping[str, Any]) -> Any:
+        """The request message; texts that protobuf cannot carry are refused here, not half way (CSI-ERR-06)."""
+        try:
+            return getattr(self._csi, f"{call}Request")(**fields)
+        except (ValueError, TypeError) as error:
+            # The value may be a secret, and protobuf shows it.
+            raise self._refused(call, action, f"a value cannot be sent: {type(error).__name__}", handle) from None
+
+    def _require(self, call: str, action: str, handle: str, path: str) -> None:
         """Refuse what no driver can do anything with (CSI-ERR-06)."""
-        for name, value in {"volume_id": handle, **arguments}.items():
-            if not value:
-                raise self._refused(call, f"the {name.replace('_', ' ')} is empty", action, handle)
+        if not handle or not path:
+            raise self._refused(call, action, f"the {'path' if handle else 'volume handle'} is empty", handle)
 
-    def _refused(self, call: str, reason: str, action: str, handle: str = "") -> StorageDriverError:
+    def _refused(self, call: str, action: str, reason: str, handle: str = "") -> StorageDriverError:
         return StorageDriverError(reason, driver=self.driver, call=call, action=action, subject=handle)
-
-    def _capability(self, capability: VolumeCapability) -> csi.VolumeCapability:
-        """CSI-CLI-13 to -15: an empty filesystem type stays empty, no group is no group."""
-        proto = self._csi.VolumeCapability
-        mode = proto.AccessMode(mode=proto.AccessMode.Mode.Value(capability.access_mode))
-        if capability.block:
-            return proto(access_mode=mode, block=proto.BlockVolume())
-        mount = proto.MountVolume(
-            fs_type=capability.fs_type,
-            mount_flags=capability.mount_flags,
-            volume_mount_group=capability.volume_mount_group,
-        )
-        return proto(access_mode=mode, mount=mount)
-
-
-def _hidden(
-    secrets: Mapping[str, str] | None, volume_context: Mapping[str, str] | None, capability: VolumeCapability
-) -> list[str]:
-    """What was sent and must not be shown: secrets, tokens, and what a mount option sets (CSI-WIRE-10)."""
-    hidden: list[str] = []
-    for values in (secrets or {}, volume_context or {}):
-        hidden.extend(values.values() if values is secrets else ())
-        hidden.extend(_tokens(values.get(TOKEN_KEY, "")))
-    hidden.extend(option.partition("=")[2] for option in capability.mount_flags if _SECRET_OPTION.match(option))
-    return [value for value in hidden if value]
-
-
-def _tokens(text: str) -> Iterator[str]:
-    """The value itself and each token in it; a secret of the user's may have the same key and any text."""
-    yield text
-    try:
-        entries = json.loads(text) if text else {}
-    except ValueError:
-        return
-    for entry in entries.values() if isinstance(entries, dict) else ():
-        if isinstance(entry, dict) and isinstance(entry.get("token"), str):
-            yield entry["token"]

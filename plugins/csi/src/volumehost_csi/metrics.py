@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from volumehost_csi.names import PLUGIN_NAME
+from volumehost_csi.plugin import PLUGIN_NAME
 
 if TYPE_CHECKING:
     from prometheus_client.core import HistogramMetricFamily

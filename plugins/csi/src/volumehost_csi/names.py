@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Final
 
 from volumehost.errors import SpecError, UnsafePathError
 from volumehost.sdk import escape_qualified_name
+from volumehost_csi.plugin import PLUGIN_NAME
 
 if TYPE_CHECKING:
     from volumehost.volume_host import VolumeHost
-
-PLUGIN_NAME: Final = "kubernetes.io/csi"
 
 #: Separates driver and handle in the host's key of a volume (CSI-NAME-03).
 VOLUME_NAME_SEPARATOR: Final = "^"

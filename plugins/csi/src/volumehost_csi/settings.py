@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 from volumehost.errors import ManifestError
-from volumehost_csi.names import PLUGIN_NAME
+from volumehost_csi.plugin import PLUGIN_NAME
 
 if TYPE_CHECKING:
     from volumehost.volume_host import VolumeHost

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from volumehost.errors import NotSupportedMetricsError
 from volumehost.volumes import VolumeMetrics
+from volumehost_csi.client import GET_VOLUME_STATS, STAGE_UNSTAGE_VOLUME
 
 if TYPE_CHECKING:
-    from volumehost_csi.client import NodeClient, NodeDrivers
-    from volumehost_csi.metrics import CSIMetrics
+    from volumehost_csi.services import Services
 
 logger = logging.getLogger(__name__)
 
@@ -26,7 +26,7 @@ def volume_metrics(started: float, usage: Iterable[Any], condition: Any, driver:
     :param usage: ``csi.VolumeUsage`` messages.
     :param condition: the ``csi.VolumeCondition``, None where the driver tells none.
     """
-    figures: dict[str, int | None] = {}
+    figures: dict[str, Any] = {}
     for entry in usage:
         if entry.unit == _BYTES:
             names = ("available", "capacity", "used")
@@ -42,20 +42,16 @@ def volume_metrics(started: float, usage: Iterable[Any], condition: Any, driver:
     return VolumeMetrics(started, **figures, abnormal=condition.abnormal, message=condition.message)
 
 
-def measure(
-    drivers: NodeDrivers, metrics: CSIMetrics, *, driver: str, handle: str, path: str, staging_path: str = ""
-) -> VolumeMetrics:
+def measure(services: Services, *, driver: str, handle: str, path: str, staging_path: str = "") -> VolumeMetrics:
     """Ask the driver about a volume.
 
     :raises StorageDriverUnavailableError: it is not registered.
     :raises NotSupportedMetricsError: it does not measure volumes.
     :raises StorageDriverError: the call failed.
     """
-    from volumehost_csi.client import GET_VOLUME_STATS, STAGE_UNSTAGE_VOLUME
-
     started = time.perf_counter()
     try:
-        client: NodeClient = drivers.node_client(driver)
+        client = services.drivers.node_client(driver)
         if not client.has(GET_VOLUME_STATS):
             raise NotSupportedMetricsError(
                 f"the CSI driver {driver} does not measure volumes", action=f"measuring {path}", subject=driver
@@ -63,4 +59,4 @@ def measure(
         staged_at = staging_path if client.has(STAGE_UNSTAGE_VOLUME) else ""
         return client.get_volume_stats(handle, path, staging_path=staged_at)
     finally:
-        metrics.volume_stats.observe((driver,), time.perf_counter() - started)
+        services.metrics.volume_stats.observe((driver,), time.perf_counter() - started)

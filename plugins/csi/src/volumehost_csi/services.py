@@ -1,0 +1,125 @@
+"""What the objects that the plugin hands out share: the host, the drivers, the settings.
+
+Everything here is made when it is first needed: loading the plugin must cost a pod without CSI volumes nothing.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from volumehost.errors import NotAvailableOnHostError, OperationError, TransientOperationError, VolumeHostError
+from volumehost_csi.driver_objects import DriverObjects
+from volumehost_csi.metrics import CSIMetrics
+from volumehost_csi.plugin import PLUGIN_NAME
+from volumehost_csi.settings import Settings
+
+if TYPE_CHECKING:
+    from volumehost.api.client import ApiClient
+    from volumehost.api.objects import CSIDriver
+    from volumehost.host_services import HostUtils
+    from volumehost.volume_host import VolumeHost
+    from volumehost_csi.client import NodeClient
+    from volumehost_csi.drivers import Drivers
+
+
+class Services:
+    """One plugin's view of its host. Safe for threads.
+
+    :param fixed_driver_objects: see :class:`DriverObjects`.
+    """
+
+    def __init__(self, host: VolumeHost, fixed_driver_objects: Iterable[CSIDriver] = ()) -> None:
+        from volumehost.volume_host import AttachDetachVolumeHost, KubeletVolumeHost
+
+        self.host = host
+        self.settings = Settings.of(host)
+        self.node_name = host.get_node_name()
+        self.is_node = isinstance(host, KubeletVolumeHost)
+        self.attaches = isinstance(host, AttachDetachVolumeHost)
+        self.driver_objects = DriverObjects(host, fixed_driver_objects)
+        self.metrics = CSIMetrics()
+        self._drivers: Drivers | None = None
+        self._host_util: HostUtils | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def drivers(self) -> Drivers:
+        """The drivers; made now if they were not."""
+        if self._drivers is None:
+            with self._lock:
+                if self._drivers is None:
+                    from volumehost_csi.drivers import Drivers
+
+                    self._drivers = Drivers(self.host, settings=self.settings, metrics=self.metrics)
+        return self._drivers
+
+    def close(self) -> None:
+        """Let go of the drivers, if anybody needed them."""
+        if self._drivers is not None:
+            self._drivers.close()
+
+    @property
+    def host_util(self) -> HostUtils:
+        """Questions about paths of the node."""
+        if self._host_util is None:
+            from volumehost.volume_host import KubeletVolumeHost
+
+            host = self.host
+            if not isinstance(host, KubeletVolumeHost):
+                raise not_a_node("looking at a path")
+            self._host_util = host.get_host_util()
+        return self._host_util
+
+    def client_to_mount(self, driver: str) -> NodeClient:
+        """The driver's client; one that is installed is started and waited for.
+
+        :raises StorageDriverUnavailableError: it is not there (CSI-ERR-12).
+        """
+        return self.drivers.node_client(driver, self.settings.start_timeout)
+
+    def require_node(self, action: str) -> None:
+        """Refuse what only the host of a node can do.
+
+        :raises NotAvailableOnHostError: this is another host.
+        """
+        if not self.is_node:
+            raise not_a_node(action)
+
+    def require_api(self, action: str) -> ApiClient:
+        """The API.
+
+        :raises NotAvailableOnHostError: the host has none.
+        """
+        api = self.host.get_kube_client()
+        if api is None:
+            raise NotAvailableOnHostError(
+                "the host has no API", action=action, subject=PLUGIN_NAME, hint="run the host with an API"
+            )
+        return api
+
+
+def not_a_node(action: str) -> NotAvailableOnHostError:
+    """The error for a call that only the host of a node can serve."""
+    return NotAvailableOnHostError(
+        "plugin volume host does not implement KubeletVolumeHost interface",
+        action=action,
+        subject=PLUGIN_NAME,
+        hint="CSI volumes are mounted by the host of a node, not by a controller",
+    )
+
+
+@contextmanager
+def transient_failure(action: str, subject: str = "") -> Iterator[None]:
+    """Failures in the block become transient: nothing was started yet, and a retry may help (CSI-ERR-12).
+
+    Operation errors already say what they are (CSI-ERR-13, -14 improved).
+    """
+    try:
+        yield
+    except OperationError:
+        raise
+    except (VolumeHostError, OSError) as error:
+        raise TransientOperationError(str(error), action=action, subject=subject) from error

@@ -23,6 +23,7 @@ from volumehost.control.attach_source import (
 from volumehost.control.attach_status import mark_attached, mark_detached, save_attach_error, save_detach_error
 from volumehost.control.capabilities import attached_capability
 from volumehost.control.controller import ControlContext, Key
+from volumehost.control.drivers import unknown_driver
 from volumehost.control.messages import without_secrets
 from volumehost.control.own_marks import OwnMarks
 from volumehost.control.secrets import read_secret
@@ -32,7 +33,6 @@ from volumehost.errors import (
     FailedPreconditionError,
     ObjectNotFoundError,
     StorageDriverError,
-    StorageDriverUnavailableError,
     StoreError,
     VolumeHostError,
 )
@@ -261,12 +261,7 @@ class AttachController:
 
     def _driver(self, name: str) -> StorageDriver:
         if not self._context.knows_driver(name):
-            raise StorageDriverUnavailableError(
-                "no such driver is installed or registered here",
-                driver=name,
-                action=f"looking for CSI driver {name}",
-                hint="install a distribution that brings it, or register its socket: volumehost drivers register",
-            )
+            raise unknown_driver(name, "looking for the driver of a VolumeAttachment")
         return self._context.driver(name)
 
     def _names(self, attachment: VolumeAttachment) -> tuple[str, str]:

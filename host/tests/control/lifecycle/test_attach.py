@@ -252,7 +252,7 @@ def test_a_driver_that_nobody_has(world: Any, attacher: AttachController, run: A
     world.volume()
     va = world.attachment(attacher="other.example.com")
     assert isinstance(run(attacher, va), StorageDriverUnavailableError)
-    assert "no such driver is installed or registered" in world.va().status.attach_error.message
+    assert "this host has no driver other.example.com" in world.va().status.attach_error.message
 
 
 def test_a_driver_that_does_not_run(world: Any, attacher: AttachController, run: Any) -> None:

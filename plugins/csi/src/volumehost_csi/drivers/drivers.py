@@ -2,24 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from volumehost.errors import (
+    NotAvailableOnHostError,
+    StorageDriverError,
+    StorageDriverUnavailableError,
+)
+from volumehost.volume_host import KubeletVolumeHost
+from volumehost_csi.drivers.health import Health
+from volumehost_csi.drivers.installed import GROUP, InstalledDriver, installed_drivers
+from volumehost_csi.drivers.places import DriverPlaces
+from volumehost_csi.drivers.records import read_process
+from volumehost_csi.metrics import CSIMetrics
+from volumehost_csi.registration.checks import check_name
 from volumehost_csi.registration.store import DriverStore
+from volumehost_csi.settings import Settings
 
 if TYPE_CHECKING:
-    from volumehost.storage_driver import DriverStatus, StorageDriver
+    from volumehost.storage_driver import DriverStatus
     from volumehost.volume_host import VolumeHost
     from volumehost_csi.client import NodeClient
-    from volumehost_csi.metrics import CSIMetrics
-    from volumehost_csi.settings import Settings
+    from volumehost_csi.drivers.command_registry import CommandRegistry
+    from volumehost_csi.drivers.node_registry import NodeRegistry
+    from volumehost_csi.drivers.storage_driver import GrpcStorageDriver
+    from volumehost_csi.drivers.supervised import SupervisedDriver, SupervisionSettings
+    from volumehost_csi.registration.store import DriverInstance
+
+logger = logging.getLogger(__name__)
+
+#: A registered driver is waited for as long as the host runs; so many seconds are as good as that.
+_FOREVER = 1e9
+#: Seconds to wait for another process that writes the record of a driver.
+_RECORD_SECONDS = 2.0
+#: Seconds that a list of drivers waits for registration sockets that are just being met.
+_LIST_SECONDS = 3.0
 
 
 class Drivers:
     """Every CSI driver of one host. Making one touches nothing; safe for threads. :meth:`close` it at the end.
 
-    :param host: the host of a node (KubeletVolumeHost); others have no drivers of their own to start.
-    :param store: the registered drivers, shared with the registration room.
+    :param host: the host of a node (KubeletVolumeHost); any other has no drivers.
+    :param store: the registered drivers.
+    :param supervision: how the processes of installed drivers are looked after.
     """
 
     def __init__(
@@ -29,39 +59,294 @@ class Drivers:
         store: DriverStore | None = None,
         settings: Settings | None = None,
         metrics: CSIMetrics | None = None,
+        supervision: SupervisionSettings | None = None,
     ) -> None:
         self.host = host
-        self._settings, self._metrics = settings, metrics
         self.store = store if store is not None else DriverStore()
+        self._settings = settings if settings is not None else Settings()
+        self._metrics = metrics if metrics is not None else CSIMetrics()
+        self._supervision = supervision
+        self._lock = threading.RLock()
+        self._stop = threading.Event()
+        self._sessions: dict[str, GrpcStorageDriver] = {}
+        self._supervised: dict[str, SupervisedDriver] = {}
+        self._subscribers: tuple[Callable[[str], None], ...] = ()
+        self._registry: NodeRegistry | None = None
+        self._commands: CommandRegistry | None = None
+        self._entry_points: object = None
+        self._installed: Mapping[str, InstalledDriver] = {}
+        self._health = Health(lambda: iter(self.store), self._tell)
+        self.store.subscribe(self._tell)
+
+    # --- the parts --------------------------------------------------------------------------------------------
+
+    @property
+    def registry(self) -> NodeRegistry:
+        """What registers drivers; made now if it was not.
+
+        :raises NotAvailableOnHostError: the host is not that of a node.
+        """
+        if self._registry is None:
+            with self._lock:
+                if self._registry is None:
+                    from volumehost_csi.drivers.node_registry import NodeRegistry
+
+                    self._registry = NodeRegistry(self.host, self.store, self._metrics)
+        return self._registry
+
+    @property
+    def commands(self) -> CommandRegistry:
+        """The drivers that were registered by command.
+
+        :raises NotAvailableOnHostError: the host is not that of a node.
+        """
+        if self._commands is None:
+            from volumehost_csi.drivers.command_registry import CommandRegistry
+
+            self._commands = CommandRegistry(
+                self._node().get_drivers_dir(), self._places, lambda: self.registry.handler
+            )
+        return self._commands
+
+    # --- StorageDrivers ---------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Watch for drivers that register, and take over those that an earlier host left running. Returns at once."""
-        raise NotImplementedError
+        """Watch for drivers that register, ask all for their health, and take over those that an earlier host left
+        running. Returns at once; may be called again.
+
+        :raises RootDirectoryError: the registration directory cannot be made or read.
+        """
+        self.registry.registration.start()
+        self._health.start()
+        for name in self._recorded():
+            record = read_process(self._places(name))
+            if record is not None and record.alive:
+                self._begin(name)
+        for name in self.commands.names():
+            if self.store.get(name) is None:
+                threading.Thread(target=self._meet_again, args=(name,), name=f"csi driver {name}", daemon=True).start()
 
     def statuses(self) -> list[DriverStatus]:
-        """Every known driver, by name; starts none."""
-        raise NotImplementedError
+        """Every known driver, by name; starts none, but meets those whose registration sockets lie there."""
+        from volumehost_csi.drivers.statuses import Known, status_of
 
-    def driver(self, name: str, *, timeout: float) -> StorageDriver:
-        """The driver, registered and answering; an installed one is started when it does not run."""
-        raise NotImplementedError
+        if not isinstance(self.host, KubeletVolumeHost):
+            return []
+        sockets = {status.name: status for status in self.registry.settle(_LIST_SECONDS) if status.name}
+        installed = self._installed_now()
+        names = {*sockets, *installed, *self.store.names(), *self._recorded()}
+        found = []
+        for name in sorted(names):
+            instance = self.store.get(name)
+            endpoint = self.commands.endpoint(name)
+            places = self._places(name)
+            if not (instance or endpoint or name in sockets or name in installed or _runs(places)):
+                continue  # only its data is left
+            session = self._sessions.get(name)
+            known = Known(
+                places,
+                installed=installed.get(name),
+                supervised=self._supervised.get(name),
+                instance=instance,
+                capabilities=session.known_capabilities if session is not None else None,
+                health=self._health.of(instance),
+                endpoint=endpoint,
+                socket=sockets.get(name),
+            )
+            found.append(status_of(known))
+        return found
 
-    def node_client(self, name: str, timeout: float = 0) -> NodeClient:
-        """The client of the driver's present registration: the same object until it registers again."""
-        raise NotImplementedError
+    def driver(self, name: str, *, timeout: float) -> GrpcStorageDriver:
+        """The driver, registered and answering; an installed one is started when it does not run.
+
+        :raises StorageDriverUnavailableError: it is not known, not registered yet, or does not start (BR-27).
+        """
+        return self._session(self._find(name, timeout))
 
     def register(self, name: str, endpoint: str) -> DriverStatus:
-        """Register a driver that serves at ``endpoint``, now and after a restart."""
-        raise NotImplementedError
+        """Register a driver that serves at ``endpoint``, now and after a restart.
+
+        :raises StorageDriverError: it does not answer, is not a CSI driver, or has another name; or a driver of that
+            name is installed.
+        """
+        check_name(name)
+        installed = self._installed_now().get(name)
+        if installed is not None:
+            raise StorageDriverError(
+                f"a driver of that name is installed, by {installed.origin}",
+                driver=name,
+                action=f"registering the CSI driver {name}",
+                hint="uninstall that distribution first",
+            )
+        session = self._session(self.commands.register(name, endpoint))
+        self._remember(session)
+        return next(status for status in self.statuses() if status.name == name)
 
     def unregister(self, name: str) -> None:
-        """Forget a driver that was registered by command."""
-        raise NotImplementedError
+        """Forget a driver that was registered by command; its mounts stay (CSI-REG-15).
+
+        :raises StorageDriverUnavailableError: none of that name was registered by command.
+        """
+        check_name(name)
+        self.commands.unregister(name)
 
     def on_change(self, changed: Callable[[str], None]) -> None:
         """Call ``changed(name)`` at each change of a driver; it must not block."""
-        raise NotImplementedError
+        with self._lock:
+            self._subscribers = (*self._subscribers, changed)
+
+    # --- for mounters and the end -----------------------------------------------------------------------------
+
+    def node_client(self, name: str, timeout: float = 0) -> NodeClient:
+        """The client of the driver's present registration: the same object until it registers again.
+
+        With ``timeout`` 0 an installed driver is begun to be started all the same: the next try finds it.
+
+        :raises StorageDriverUnavailableError: there is none within ``timeout`` seconds.
+        """
+        instance = self.store.get(name) or self._find(name, timeout)
+        return self._session(instance).node
 
     def close(self) -> None:
-        """Stop what nobody else needs, leave the rest to the next host; called by the plugin's ``shutdown``."""
-        raise NotImplementedError
+        """End what nobody else needs, leave the rest to the next host. Called by the plugin's ``shutdown``."""
+        with self._lock:
+            self._stop.set()
+            supervised = list(self._supervised.values())
+            self._subscribers = ()
+        self._health.close()
+        for driver in supervised:
+            driver.ask_to_end()
+        for driver in supervised:
+            driver.wait_for_end()
+        if self._registry is not None:
+            self._registry.close()
+        self.store.close()
+
+    # --- looking up -------------------------------------------------------------------------------------------
+
+    def _find(self, name: str, timeout: float) -> DriverInstance:
+        deadline = time.monotonic() + timeout
+        instance = self.store.get(name)
+        if instance is not None:
+            return instance
+        action = f"looking up the CSI driver {name}"
+        try:
+            self._node()
+            check_name(name)
+        except (StorageDriverError, NotAvailableOnHostError) as error:
+            raise StorageDriverUnavailableError(error.reason, driver=name, action=action, hint=error.hint) from error
+        if self._stop.is_set():
+            raise StorageDriverUnavailableError("the host is about to end", driver=name, action=action)
+        if name in self._installed_now() or name in self._supervised or _runs(self._places(name)):
+            self._begin(name).need(timeout)
+            instance = self.store.get(name)
+            if instance is None:  # it ended in this very moment
+                raise StorageDriverUnavailableError("it has just ended", driver=name, action=action)
+            return instance
+        if self.commands.endpoint(name):
+            return self.commands.meet_again(name, deadline, self._stop)
+        return self.registry.wait_for(name, deadline)
+
+    def _session(self, instance: DriverInstance) -> GrpcStorageDriver:
+        session = self._sessions.get(instance.name)
+        if session is None or session.instance is not instance:
+            from volumehost_csi.drivers.storage_driver import GrpcStorageDriver
+
+            with self._lock:
+                session = self._sessions.get(instance.name)
+                if session is None or session.instance is not instance:
+                    session = GrpcStorageDriver(instance, self._metrics, self._settings)
+                    self._sessions[instance.name] = session
+        return session
+
+    def _begin(self, name: str) -> SupervisedDriver:
+        """From now on this host needs the installed driver; does not wait."""
+        from volumehost_csi.drivers.installed_connection import InstalledConnection
+        from volumehost_csi.drivers.supervised import SupervisedDriver, SupervisionSettings
+
+        with self._lock:
+            driver = self._supervised.get(name)
+            if driver is None:
+                places = self._places(name)
+                driver = self._supervised[name] = SupervisedDriver(
+                    places,
+                    lambda: self._installed_now().get(name),
+                    InstalledConnection(self.host, places, self.store, self.registry.handler, self._session),
+                    node_name=self.host.get_node_name(),
+                    settings=self._supervision or SupervisionSettings(start_timeout=self._settings.start_timeout),
+                    changed=self._tell,
+                )
+            if not self._stop.is_set():
+                driver.begin()
+            return driver
+
+    def _meet_again(self, name: str) -> None:
+        """In the background: what was registered by command is registered as soon as it answers."""
+        deadline = time.monotonic() + _FOREVER
+        try:
+            self.commands.meet_again(name, deadline, self._stop)
+        except StorageDriverError as error:
+            logger.info("a CSI driver that was registered by command is not met: driver=%s reason=%s", name, error)
+
+    # --- what is known ----------------------------------------------------------------------------------------
+
+    def _node(self) -> KubeletVolumeHost:
+        host = self.host
+        if not isinstance(host, KubeletVolumeHost):
+            raise NotAvailableOnHostError(
+                "the host is not that of a node",
+                action="using CSI drivers",
+                hint="drivers run where volumes are mounted",
+            )
+        return host
+
+    def _places(self, name: str) -> DriverPlaces:
+        return DriverPlaces.of(self.host, self._node().get_drivers_dir(), name)
+
+    def _installed_now(self) -> Mapping[str, InstalledDriver]:
+        """What is installed; read anew only when that changed."""
+        entry_points = self._node().get_installed_entry_points(GROUP)
+        with self._lock:
+            if entry_points != self._entry_points:
+                self._installed, self._entry_points = installed_drivers(entry_points), entry_points
+            return self._installed
+
+    def _recorded(self) -> list[str]:
+        """Names of the drivers that have a directory."""
+        try:
+            names = os.listdir(self._node().get_drivers_dir())
+        except OSError:
+            return []
+        return sorted(filter(_is_name, names))
+
+    def _remember(self, session: GrpcStorageDriver) -> None:
+        from volumehost_csi.drivers.installed_connection import remember
+        from volumehost_csi.drivers.locks import locked
+
+        places = self._places(session.name)
+        with locked(places.start_lock, _RECORD_SECONDS) as mine:
+            if mine:
+                remember(places, session)
+
+    def _tell(self, name: str) -> None:
+        session = self._sessions.get(name)
+        if session is not None and session.instance not in self.store.instances(name):
+            self._sessions.pop(name, None)
+        for changed in self._subscribers:
+            try:
+                changed(name)
+            except Exception:
+                logger.exception("a subscriber failed on the change of the CSI driver %s", name)
+
+
+def _runs(places: DriverPlaces) -> bool:
+    record = read_process(places)
+    return record is not None and record.alive
+
+
+def _is_name(name: str) -> bool:
+    try:
+        check_name(name)
+    except StorageDriverError:
+        return False
+    return True

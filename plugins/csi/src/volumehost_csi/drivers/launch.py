@@ -1,0 +1,244 @@
+"""Starts the process of an installed driver through its keeper, finds one that runs, and ends it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import select
+import signal
+import sys
+import time
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from volumehost.errors import StorageDriverUnavailableError
+from volumehost_csi.drivers import keeper
+from volumehost_csi.drivers.installed import InstalledDriver
+from volumehost_csi.drivers.logs import log_tail
+from volumehost_csi.drivers.places import DriverPlaces
+from volumehost_csi.drivers.processes import group_members, identify, send_signal, wait_for_end
+from volumehost_csi.drivers.records import ProcessRecord, read_ending, read_process
+
+logger = logging.getLogger(__name__)
+
+#: In the environment of a driver and of all that it starts: names the one process of it.
+INSTANCE_VARIABLE = "VOLUMEHOST_DRIVER_INSTANCE"
+
+#: Seconds that a keeper has to get going: it is a Python without site, which starts in some hundredths.
+_KEEPER_SECONDS = 30.0
+
+#: The program of a driver's process. The directories come after its own path: only what it lacks is looked for there.
+_PROGRAM = """\
+import sys
+from importlib import import_module
+name, module, function, *path = sys.argv[1:]
+sys.argv[:] = [name]
+sys.path.extend(entry for entry in path if entry not in sys.path)
+target = import_module(module)
+for part in function.split("."):
+    target = getattr(target, part)
+sys.exit(target())
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchSettings:
+    """Times in seconds, sizes in bytes: from SIGTERM to SIGKILL, one part of the log, and how many old parts."""
+
+    grace: float = 30.0
+    log_bytes: int = 4 << 20
+    log_parts: int = 3
+
+
+def start_process(
+    driver: InstalledDriver, places: DriverPlaces, node_name: str, settings: LaunchSettings
+) -> ProcessRecord:
+    """Start the driver's process; returns once it is written down, not when it serves. ``start.lock`` is held.
+
+    :raises StorageDriverUnavailableError: it cannot be started.
+    """
+    action = f"starting the CSI driver {driver.name}"
+    try:
+        places.prepare()
+        endpoint = places.socket()
+        _end_survivors(places)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(endpoint)
+        instance = uuid.uuid4().hex
+        code = _spawn_keeper(
+            places, _job(driver, places, endpoint, instance, settings),
+            _environment(driver, places, endpoint, instance, node_name),
+        )  # fmt: skip
+    except OSError as error:
+        where = f" ({os.fsdecode(error.filename)})" if error.filename else ""
+        raise StorageDriverUnavailableError(
+            f"{os.strerror(error.errno) if error.errno else error}{where}", driver=driver.name, action=action
+        ) from error
+    record = read_process(places)
+    if code is not None or record is None or record.instance != instance:
+        raise StorageDriverUnavailableError(
+            f"its keeper ended with {describe_status(code or 0)}{quoted_log(places, instance)}",
+            driver=driver.name,
+            action=action,
+            hint=f"see {places.log_file}",
+        )
+    logger.info(
+        "started a CSI driver: driver=%s distribution=%s pid=%d", driver.name, driver.origin, record.process.pid
+    )
+    return record
+
+
+def end_process(
+    record: ProcessRecord, places: DriverPlaces, settings: LaunchSettings, *, patience: float | None = None
+) -> None:
+    """End the driver with its whole group: SIGTERM, and SIGKILL when the grace is over. Waits for the end.
+
+    :param patience: wait no longer than so many seconds: the keeper sees to the rest without this host.
+    """
+    if send_signal(record.keeper, signal.SIGTERM):
+        if patience is not None and not wait_for_end(record.keeper, patience):
+            logger.warning("a CSI driver takes its time to end: driver=%s pid=%d", places.name, record.process.pid)
+            return
+        if not wait_for_end(record.keeper, settings.grace + 2 * keeper.TICK + 2):
+            send_signal(record.keeper, signal.SIGKILL)
+            wait_for_end(record.keeper, 2)
+        _reap(record.keeper.pid)
+    if send_signal(record.process, signal.SIGTERM) and not wait_for_end(record.process, settings.grace):
+        send_signal(record.process, signal.SIGKILL)
+        wait_for_end(record.process, 2)
+    _end_group(record)
+    logger.info("ended a CSI driver: driver=%s pid=%d", places.name, record.process.pid)
+
+
+def wait_for_keeper(record: ProcessRecord) -> None:
+    """After the driver's end: until its keeper has told how, which takes no time."""
+    wait_for_end(record.keeper, 2)
+    _reap(record.keeper.pid)
+
+
+def how_it_ended(record: ProcessRecord, places: DriverPlaces) -> str:
+    """``it ended with exit status 3``, with the last lines of its log."""
+    ending = read_ending(places, record.instance)
+    words = describe_status(ending.status) if ending is not None else "an unknown status (its keeper was killed)"
+    return f"it ended with {words}{quoted_log(places, record.instance)}"
+
+
+def describe_status(status: int) -> str:
+    """``exit status 3`` or ``signal SIGKILL``."""
+    if status >= 0:
+        return f"exit status {status}"
+    try:
+        return f"signal {signal.Signals(-status).name}"
+    except ValueError:
+        return f"signal {-status}"
+
+
+def quoted_log(places: DriverPlaces, instance: str, lines: int = 5) -> str:
+    """The last lines that this process printed, for an error's text; "" when it printed nothing."""
+    tail = log_tail(places.log_file, lines, instance=instance)
+    return "; it printed last: " + " | ".join(tail) if tail else ""
+
+
+def _job(
+    driver: InstalledDriver, places: DriverPlaces, endpoint: str, instance: str, settings: LaunchSettings
+) -> Mapping[str, object]:
+    """What the keeper is to do."""
+    return {
+        "instance": instance,
+        "program": [sys.executable, "-P", "-c", _PROGRAM, driver.name, driver.module, driver.function, *_path(driver)],
+        "directory": places.data_directory,
+        "keep_alive": driver.keep_alive,
+        "grace": settings.grace,
+        "log": places.log_file,
+        "log_bytes": settings.log_bytes,
+        "log_parts": settings.log_parts,
+        "users_lock": places.users_lock,
+        "process_file": places.process_file,
+        "exit_file": places.exit_file,
+        "record": {
+            "endpoint": endpoint,
+            "distribution": driver.distribution,
+            "version": driver.version,
+            "identity": list(driver.identity),
+            "keep_alive": driver.keep_alive,
+            "host_pid": os.getpid(),
+        },
+    }
+
+
+def _spawn_keeper(places: DriverPlaces, job: Mapping[str, object], environment: Mapping[str, str]) -> int | None:
+    """Start the keeper and wait until it has written down the driver; its exit status when it ended instead."""
+    read_end, write_end = os.pipe()
+    try:
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW
+        try:
+            pid = os.posix_spawn(
+                sys.executable,
+                [sys.executable, "-I", "-S", keeper.__file__, json.dumps(job)],
+                environment,
+                file_actions=[
+                    (os.POSIX_SPAWN_DUP2, write_end, 0),
+                    (os.POSIX_SPAWN_OPEN, 1, places.log_file, flags, 0o600),
+                    (os.POSIX_SPAWN_DUP2, 1, 2),
+                ],
+            )
+        finally:
+            os.close(write_end)
+        poller = select.poll()
+        poller.register(read_end, select.POLLIN)
+        if poller.poll(_KEEPER_SECONDS * 1000) and os.read(read_end, 1) == b"g":
+            return None
+    finally:
+        os.close(read_end)
+    started = identify(pid)
+    if started is not None and not wait_for_end(started, 1):
+        send_signal(started, signal.SIGKILL)
+        wait_for_end(started, 2)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def _environment(
+    driver: InstalledDriver, places: DriverPlaces, endpoint: str, instance: str, node_name: str
+) -> Mapping[str, str]:
+    return {
+        **os.environ,
+        "CSI_ENDPOINT": f"unix://{endpoint}",
+        "KUBE_NODE_NAME": node_name,
+        "VOLUMEHOST_DRIVER_NAME": driver.name,
+        "VOLUMEHOST_DRIVER_DATA_DIR": places.data_directory,
+        "PYTHONUNBUFFERED": "1",
+        INSTANCE_VARIABLE: instance,
+    }
+
+
+def _path(driver: InstalledDriver) -> list[str]:
+    """Where this host finds modules: the driver may have been found in a directory that only this process knows."""
+    return [entry for entry in dict.fromkeys((driver.location, *sys.path)) if os.path.isabs(entry)]
+
+
+def _end_survivors(places: DriverPlaces) -> None:
+    """What is left of the last process's group although its leader was killed together with its keeper."""
+    last = read_process(places)
+    if last is not None:
+        _end_group(last)
+
+
+def _end_group(record: ProcessRecord) -> None:
+    mark = f"{INSTANCE_VARIABLE}={record.instance}".encode()
+    deadline = time.monotonic() + 5
+    while members := group_members(record.process.pid, mark):
+        for member in members:
+            send_signal(member, signal.SIGKILL)
+            wait_for_end(member, 1)
+        if time.monotonic() > deadline:
+            logger.warning("processes of a CSI driver do not end: pids=%s", [member.pid for member in members])
+            return
+
+
+def _reap(pid: int) -> None:
+    """Take the exit status of a keeper that this process started; one of another process is nobody's child here."""
+    with contextlib.suppress(ChildProcessError):
+        os.waitpid(pid, os.WNOHANG)

@@ -1,0 +1,110 @@
+"""What is known of a driver without starting it: from what runs here, from its records, from what is installed."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from volumehost.storage_driver import DriverOrigin, DriverState, DriverStatus
+from volumehost_csi.drivers.records import read_facts, read_process
+
+if TYPE_CHECKING:
+    from volumehost.storage_driver import DriverCapabilities
+    from volumehost_csi.drivers.installed import InstalledDriver
+    from volumehost_csi.drivers.places import DriverPlaces
+    from volumehost_csi.drivers.records import DriverFacts, ProcessRecord
+    from volumehost_csi.drivers.supervised import SupervisedDriver
+    from volumehost_csi.registration.attempts import SocketStatus
+    from volumehost_csi.registration.store import DriverInstance
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What this host holds of one driver; everything may be absent but its places.
+
+    ``health`` is that of the registration, ``socket`` the status of a registration socket that gave this name.
+    """
+
+    places: DriverPlaces
+    installed: InstalledDriver | None = None
+    supervised: SupervisedDriver | None = None
+    instance: DriverInstance | None = None
+    capabilities: DriverCapabilities | None = None
+    health: tuple[DriverState, str] = (DriverState.READY, "")
+    endpoint: str = ""
+    socket: SocketStatus | None = None
+
+
+def status_of(known: Known) -> DriverStatus:
+    """The status of one driver."""
+    facts = read_facts(known.places)
+    record = read_process(known.places)
+    if record is not None and not record.alive:
+        record = None
+    if known.instance is not None:
+        origin = known.instance.origin
+    elif known.installed is not None or record is not None:
+        origin = DriverOrigin.INSTALLED
+    else:
+        origin = DriverOrigin.COMMAND if known.endpoint else DriverOrigin.SOCKET
+    state, error, retry_at = _state(known, record, facts)
+    info = known.instance.node_info if known.instance is not None else None
+    installed = known.installed if origin is DriverOrigin.INSTALLED else None
+    return DriverStatus(
+        name=known.places.name,
+        origin=origin,
+        state=state,
+        endpoint=_endpoint(known, record),
+        version=_version(record, installed, facts),
+        distribution=record.distribution if record else installed.distribution if installed else "",
+        pid=record.process.pid if record else None,
+        started_at=record.started_at if record else None,
+        restarts=known.supervised.restarts if known.supervised is not None else facts.restarts,
+        node_id=info.node_id if info is not None else facts.node_id,
+        max_volumes=info.max_volumes if info is not None else facts.max_volumes,
+        topology=info.topology if info is not None else facts.topology,
+        capabilities=known.capabilities or facts.capabilities,
+        error=error,
+        retry_at=retry_at,
+        keep_alive=record.keep_alive if record else installed.keep_alive if installed else False,
+        log_file=known.places.log_file if origin is DriverOrigin.INSTALLED else "",
+        manifest=installed.manifest() if installed else "",
+    )
+
+
+def _state(known: Known, record: ProcessRecord | None, facts: DriverFacts) -> tuple[DriverState, str, float | None]:
+    """State, what is wrong, and when it is tried again."""
+    if known.instance is not None:
+        return *known.health, None
+    supervised = known.supervised
+    if supervised is not None and supervised.state in {DriverState.STARTING, DriverState.FAILED}:
+        retry = supervised.retry_in
+        retry_at = time.time() + retry if retry is not None and retry != float("inf") else None
+        return supervised.state, supervised.error, retry_at
+    if known.socket is not None and known.socket.error:
+        return DriverState.FAILED, known.socket.error, known.socket.retry_at
+    if known.installed is not None and known.installed.problem:
+        return DriverState.FAILED, str(known.installed.unavailable()), None
+    if record is not None:  # of another host
+        ready = facts.asked_at >= record.started_at
+        return (DriverState.READY if ready else DriverState.STARTING), facts.error, None
+    if known.socket is not None:
+        return DriverState.STARTING, "", None
+    return (DriverState.FAILED if facts.error else DriverState.STOPPED), facts.error, None
+
+
+def _endpoint(known: Known, record: ProcessRecord | None) -> str:
+    if known.instance is not None:
+        return known.instance.endpoint
+    if record is not None:
+        return record.endpoint
+    return known.endpoint or (known.socket.endpoint if known.socket is not None else "")
+
+
+def _version(record: ProcessRecord | None, installed: InstalledDriver | None, facts: DriverFacts) -> str:
+    """The distribution's version where there is one: that of what runs, else of what would."""
+    if record is not None:
+        newer = installed.version if installed is not None and installed.identity != record.identity else ""
+        return f"{record.version} (newer installed: {newer})" if newer and newer != record.version else record.version
+    return installed.version if installed is not None else facts.version

@@ -1,0 +1,397 @@
+"""SupervisedDriver: keeps the process of one installed driver running while this host needs it.
+
+One thread for each: it starts the process or adopts the one that runs, registers it, waits for its end, and starts it
+again with a growing delay. Any number of hosts may do that for one driver at once: whoever has ``start.lock`` starts
+it, the others find it running; it ends with the last host that needs it (``users.lock``).
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import select
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from volumehost.errors import StorageDriverError, StorageDriverUnavailableError, VolumeHostError
+from volumehost.storage_driver import DriverState
+from volumehost_csi.drivers.installed import InstalledDriver
+from volumehost_csi.drivers.keeper import rotate_log
+from volumehost_csi.drivers.launch import (
+    LaunchSettings,
+    end_process,
+    how_it_ended,
+    quoted_log,
+    start_process,
+    wait_for_keeper,
+)
+from volumehost_csi.drivers.locks import FileLock, locked
+from volumehost_csi.drivers.places import DriverPlaces
+from volumehost_csi.drivers.processes import is_alive, opened
+from volumehost_csi.drivers.records import ProcessRecord, read_process
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class SupervisionSettings:
+    """Times in seconds: to become ready, the first and the longest delay before a start that follows a failure, how
+    long a process has to run for its end to count as the first, between two looks at a process that runs, and how long
+    the end of the host waits for that of a driver.
+    """
+
+    start_timeout: float = 60.0
+    first_delay: float = 0.5
+    longest_delay: float = 122.0
+    steady: float = 60.0
+    tick: float = 2.0
+    close_timeout: float = 10.0
+    launch: LaunchSettings = field(default_factory=LaunchSettings)
+
+
+class DriverConnection(Protocol):
+    """What a supervised driver asks of whoever registers drivers; called from its own thread."""
+
+    def connect(self, record: ProcessRecord, deadline: float, pidfd: int, stop: threading.Event) -> None:
+        """Wait until the process serves, and register it.
+
+        :raises StorageDriverError: it does not serve by the deadline, or is not the driver that it should be.
+        """
+        ...
+
+    def disconnect(self) -> None:
+        """Take it out of the register; nothing happens when it is not in it."""
+        ...
+
+    def busy(self) -> bool:
+        """Whether a call to it is on its way from here."""
+        ...
+
+    def mounts_need_it(self) -> bool:
+        """Whether there are mounts that may need the process alive."""
+        ...
+
+
+class SupervisedDriver:
+    """One installed driver in this host. Safe for threads.
+
+    :param find: the driver as it is installed now, None when it is not.
+    :param changed: called after each change of state; must not block.
+    """
+
+    def __init__(
+        self,
+        places: DriverPlaces,
+        find: Callable[[], InstalledDriver | None],
+        connection: DriverConnection,
+        *,
+        node_name: str,
+        settings: SupervisionSettings,
+        changed: Callable[[str], None],
+    ) -> None:
+        self.name = places.name
+        self.places = places
+        self._find = find
+        self._connection = connection
+        self._node_name = node_name
+        self._settings = settings
+        self._changed = changed
+        self._users = FileLock(places.users_lock)
+        self._condition = threading.Condition(threading.RLock())
+        self._thread: threading.Thread | None = None
+        self._stop = threading.Event()
+        self._wake = -1
+        self._state = DriverState.STOPPED
+        self._record: ProcessRecord | None = None
+        self._seen: tuple[int, ...] = ()
+        self._error: VolumeHostError | None = None
+        self._failures = 0
+        self._delays = 0
+        self._restarts = 0
+        self._retry_at = 0.0
+
+    # --- for everybody ----------------------------------------------------------------------------------------
+
+    @property
+    def state(self) -> DriverState:
+        """As this host sees it; STOPPED when it does not need the driver."""
+        return self._state
+
+    @property
+    def error(self) -> str:
+        """What is or was last wrong with it, "" when nothing is."""
+        return str(self._error) if self._error is not None else ""
+
+    @property
+    def restarts(self) -> int:
+        """How often the process has ended by itself in the time of this host."""
+        return self._restarts
+
+    @property
+    def retry_in(self) -> float | None:
+        """Seconds until the next start, None when none is due."""
+        return (
+            max(0.0, self._retry_at - time.monotonic()) if self._state is DriverState.FAILED and self._alive else None
+        )
+
+    @property
+    def _alive(self) -> bool:
+        return self._thread is not None and self._thread.is_alive()
+
+    def need(self, timeout: float) -> None:
+        """From now on this host needs the driver; wait at most ``timeout`` seconds until it is registered.
+
+        :raises StorageDriverUnavailableError: it is not by then, or does not start.
+        """
+        deadline = time.monotonic() + timeout
+        with self._condition:
+            if self._stop.is_set():
+                raise self._unavailable("the host is about to end")
+            self.begin()
+            failures = self._failures
+            while self._state is not DriverState.READY:
+                hopeless = self._state is DriverState.FAILED and (not self._alive or self._retry_at >= deadline)
+                if self._error is not None and (self._failures > failures or hopeless):
+                    raise self._told(self._error)
+                remaining = deadline - time.monotonic()
+                if remaining <= 0:
+                    raise self._unavailable(f"it is not ready after {timeout:g} s", hint=f"see {self.places.log_file}")
+                self._condition.wait(remaining)
+
+    def begin(self) -> None:
+        """From now on this host needs the driver; does not wait for it."""
+        with self._condition:
+            if not self._alive and not self._stop.is_set():
+                self._state, self._retry_at = DriverState.STARTING, 0.0
+                self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+                self._thread = threading.Thread(target=self._run, name=f"csi driver {self.name}", daemon=True)
+                self._thread.start()
+
+    def ask_to_end(self) -> None:
+        """This host needs it no more. The process ends if no other host needs it, and mounts do not."""
+        with self._condition:
+            self._stop.set()
+            if self._wake >= 0:
+                os.eventfd_write(self._wake, 1)
+            self._condition.notify_all()
+
+    def wait_for_end(self) -> None:
+        """After :meth:`ask_to_end`: until that is done, as long as its grace and a little more."""
+        if self._thread is not None:
+            seconds = self._settings.close_timeout + 10
+            self._thread.join(seconds)
+            if self._thread.is_alive():
+                logger.warning("a CSI driver does not end: driver=%s waited=%g s", self.name, seconds)
+
+    # --- the thread -------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        wake = self._wake
+        try:
+            while not self._stop.is_set() and self._turn():
+                pass
+        except Exception as error:
+            logger.exception("the supervision of a CSI driver failed: driver=%s", self.name)
+            self._fail(StorageDriverUnavailableError(str(error), driver=self.name, action=f"supervising {self.name}"))
+        finally:
+            try:
+                self._let_go()
+            finally:
+                with self._condition:
+                    self._wake = -1
+                    os.close(wake)
+
+    def _turn(self) -> bool:
+        """One life of the process; whether there is to be another."""
+        driver = self._find()
+        running = self._running()
+        if driver is None and running is None:
+            self._fail(self._unavailable("it is not installed any more", hint="pip install it again"), for_good=True)
+            return False
+        if driver is not None and driver.problem:
+            self._fail(driver.unavailable(), for_good=True)
+            return False
+        self._set(DriverState.STARTING)
+        try:
+            record = self._start_or_adopt(driver)
+        except StorageDriverError as error:
+            if not self._stop.is_set():
+                self._fail(error)
+                self._pause(driver)
+            return True
+        self._set(DriverState.READY, record)
+        began = time.monotonic()
+        why = self._watch(record)
+        self._connection.disconnect()
+        if why == "ended":
+            wait_for_keeper(record)
+            self._restarts += 1
+            self._delays = 0 if time.monotonic() - began >= self._settings.steady else self._delays
+            self._fail(self._unavailable(how_it_ended(record, self.places), hint=f"see {self.places.log_file}"))
+            self._pause(driver)
+        elif why == "outdated":
+            self._set(DriverState.STARTING)
+            self._replace(record)
+        return True
+
+    def _start_or_adopt(self, driver: InstalledDriver | None) -> ProcessRecord:
+        deadline = time.monotonic() + self._settings.start_timeout
+        try:
+            self.places.prepare()
+        except OSError as error:
+            raise self._unavailable(f"{error.strerror} ({error.filename})") from error
+        if not self._users.held and not self._users.lock(deadline - time.monotonic(), shared=True, stop=self._stop):
+            raise self._unavailable("its last process is still ending")
+        with locked(self.places.start_lock, deadline - time.monotonic(), stop=self._stop) as mine:
+            if not mine:
+                raise self._unavailable("another process has been starting it all the time")
+            record = self._running()
+            if record is not None and self._outdated(record, driver) and self._alone():
+                end_process(record, self.places, self._settings.launch)
+                record = None
+            adopted = record is not None
+            if record is None:
+                if driver is None:
+                    raise self._unavailable("it is not installed any more")
+                record = start_process(driver, self.places, self._node_name, self._settings.launch)
+            self._seen = driver.identity if driver is not None else ()
+            try:
+                self._connect(record, deadline)
+            except StorageDriverError:
+                self._connection.disconnect()
+                if not (adopted and record.keep_alive):  # mounts may still be served by what does not answer us
+                    end_process(record, self.places, self._settings.launch)
+                raise
+            return record
+
+    def _connect(self, record: ProcessRecord, deadline: float) -> None:
+        with opened(record.process) as pidfd:
+            try:
+                if pidfd is None:
+                    raise self._unavailable("it has ended")
+                self._connection.connect(record, deadline, pidfd, self._stop)
+            except StorageDriverError as error:
+                if self._stop.is_set() or is_alive(record.process):
+                    tail = quoted_log(self.places, record.instance)
+                    error.reason += tail
+                    error.hint = error.hint or f"see {self.places.log_file}"
+                    raise
+                wait_for_keeper(record)
+                raise self._unavailable(
+                    how_it_ended(record, self.places), hint=f"see {self.places.log_file}"
+                ) from error
+
+    def _watch(self, record: ProcessRecord) -> str:
+        """Until the process ends or has to; tells why: "ended", "outdated", "stopped"."""
+        poller = select.poll()
+        poller.register(self._wake, select.POLLIN)
+        launch = self._settings.launch
+        with opened(record.process) as pidfd:
+            if pidfd is None:
+                return "ended"
+            poller.register(pidfd, select.POLLIN)
+            while not self._stop.is_set():
+                if any(descriptor == pidfd for descriptor, _ in poller.poll(self._settings.tick * 1000)):
+                    return "ended"
+                if not is_alive(record.keeper):
+                    rotate_log(self.places.log_file, launch.log_bytes, launch.log_parts)
+                driver = self._find()
+                if (
+                    driver is not None
+                    and driver.identity != self._seen
+                    and self._outdated(record, driver)
+                    and not driver.problem
+                    and not self._connection.busy()
+                ):
+                    return "outdated"
+        return "stopped"
+
+    def _outdated(self, record: ProcessRecord, driver: InstalledDriver | None) -> bool:
+        """Whether it was started from another installation, and can be replaced without harm to any mount."""
+        if driver is None or record.identity == driver.identity:
+            return False
+        return not (record.keep_alive and self._connection.mounts_need_it())
+
+    def _replace(self, record: ProcessRecord) -> None:
+        """End the process so that the next turn starts the version that is installed now."""
+        with locked(self.places.start_lock, self._settings.start_timeout, stop=self._stop) as mine:
+            running = self._running()
+            if mine and running is not None and running.instance == record.instance:
+                logger.info("a CSI driver was installed anew and is restarted: driver=%s", self.name)
+                end_process(record, self.places, self._settings.launch)
+
+    def _alone(self) -> bool:
+        """Whether no other host needs the driver. Hosts of different environments must not fight over its version."""
+        alone = self._users.try_lock()
+        return self._users.lock(self._settings.start_timeout, shared=True, stop=self._stop) and alone
+
+    def _let_go(self) -> None:
+        """This host needs it no more: end it when nobody does."""
+        self._connection.disconnect()
+        record = self._running()
+        try:
+            if record is None or not self._users.held or self._stays(record):
+                return
+            if self._users.try_lock():  # nobody else: until it has ended nobody can begin to use it
+                end_process(record, self.places, self._settings.launch, patience=self._settings.close_timeout)
+        finally:
+            self._users.release()
+            if self._state is not DriverState.FAILED:
+                self._set(DriverState.STOPPED)
+
+    def _stays(self, record: ProcessRecord) -> bool:
+        """Whether it is left to the next host, for its mounts. Uninstalled and without any it has no next one."""
+        return record.keep_alive and (self._find() is not None or self._connection.mounts_need_it())
+
+    # --- state ------------------------------------------------------------------------------------------------
+
+    def _running(self) -> ProcessRecord | None:
+        record = read_process(self.places)
+        return record if record is not None and record.alive else None
+
+    def _set(self, state: DriverState, record: ProcessRecord | None = None) -> None:
+        with self._condition:
+            self._state, self._record = state, record
+            if state is DriverState.READY:
+                self._error = None
+            self._condition.notify_all()
+        self._changed(self.name)
+
+    def _fail(self, error: VolumeHostError, *, for_good: bool = False) -> None:
+        with self._condition:
+            delay = min(self._settings.longest_delay, self._settings.first_delay * 2 ** min(self._delays, 20))
+            self._delays += 1
+            self._failures += 1
+            self._error, self._state = error, DriverState.FAILED
+            self._retry_at = time.monotonic() + (float("inf") if for_good else delay)
+            self._condition.notify_all()
+        logger.warning("a CSI driver failed: driver=%s retry_in=%s error=%s", self.name, self.retry_in, error)
+        self._changed(self.name)
+
+    def _pause(self, driver: InstalledDriver | None) -> None:
+        """Until the next start is due, or what is installed changed, or the host ends."""
+        while not self._stop.is_set():
+            remaining = self._retry_at - time.monotonic()
+            if remaining <= 0:
+                return
+            self._stop.wait(min(remaining, self._settings.tick))
+            now = self._find()
+            if now is not None and driver is not None and now.identity != driver.identity:
+                self._delays = 0
+                return
+
+    def _unavailable(self, reason: str, *, hint: str = "") -> StorageDriverUnavailableError:
+        return StorageDriverUnavailableError(
+            reason, driver=self.name, action=f"starting the CSI driver {self.name}", hint=hint
+        )
+
+    def _told(self, error: VolumeHostError) -> StorageDriverUnavailableError:
+        """The error for one more caller, with the time of the next try."""
+        retry = self.retry_in
+        due = f"; it is started again in {retry:.1f} s" if retry and retry != float("inf") else ""
+        return StorageDriverUnavailableError(
+            f"{error.reason}{due}", driver=self.name, action=error.action, hint=error.hint
+        )

@@ -22,6 +22,9 @@ RESYNC_SECONDS = 600.0
 #: How long after a watch failed it is tried again, in seconds.
 RETRY_SECONDS = 1.0
 
+#: Annotations and finalizers with this prefix are the controllers' own notes: a change of them is no news to anybody.
+_OWN_PREFIX = "volumehost.io/"
+
 #: What tells changes of an object's status from others: uid, generation, whether it is being deleted, the rest.
 _Fingerprint = tuple[str, int, bool, int]
 #: The fingerprint of each object when it was last seen.
@@ -123,5 +126,7 @@ class ChangeFeed:
 
 def _fingerprint(obj: KubeObject) -> _Fingerprint:
     metadata = obj.metadata
-    rest = (frozenset(metadata.labels.items()), frozenset(metadata.annotations.items()), tuple(metadata.finalizers))
+    annotations = frozenset(item for item in metadata.annotations.items() if not item[0].startswith(_OWN_PREFIX))
+    finalizers = tuple(name for name in metadata.finalizers if not name.startswith(_OWN_PREFIX))
+    rest = (frozenset(metadata.labels.items()), annotations, finalizers)
     return metadata.uid, metadata.generation, metadata.deletion_timestamp is not None, hash(rest)

@@ -40,9 +40,10 @@ class Controller(Protocol):
     true once; it can be killed between any two calls and begun anew. It must decide by what there is, not by which
     change brought it here: after a gap in the watch every key comes once, and nothing tells what happened meanwhile.
 
-    A key that failed waits for its backoff. A change of its own object's status alone does not cut that short, so
-    that a controller may report the failure there (CSI-EXA-10); any other change that affects the key does, and a
-    change of the object's spec or deletion mark also makes the backoff begin anew (BR-53).
+    A key that failed waits for its backoff. A change of its own object's status, or of annotations and finalizers of
+    ``volumehost.io/``, does not cut that short, so that a controller may report there (CSI-EXA-10); any other change
+    that affects the key does, and a change of the object's spec or deletion mark also makes the backoff begin anew
+    (BR-53).
 
     A controller of CSIDrivers gets the name of a driver also when the driver came, left or changed its state.
     """

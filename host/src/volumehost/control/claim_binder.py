@@ -1,0 +1,281 @@
+"""Binds claims to volumes, and has volumes made where none suits (PVC-10 to -12, PVC-50).
+
+What a claim waits for without that being anybody's failure is reported as a step, not raised.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from volumehost.control.bind_writes import bind, set_claim_bound, set_claim_phase, set_volume_phase
+from volumehost.control.classes import class_of_claim, default_class, is_delayed
+from volumehost.control.controller import Affects, ControlContext, Key
+from volumehost.control.intent import clear_intent, has_intent
+from volumehost.control.matching import NodeView, find_match, refers_to, requested_volume_problem, why_none
+from volumehost.control.provisioner import Provisioner
+from volumehost.control.scheduling import claims_of, selected_node, users_of
+from volumehost.control.well_known import BIND_COMPLETED, BOUND_BY_CONTROLLER, CLONING_FINALIZER
+from volumehost.control.writes import get_or_none, remove_finalizer, update
+from volumehost.errors import FailedPreconditionError
+
+if TYPE_CHECKING:
+    from volumehost.api.objects import KubeObject, PersistentVolume, PersistentVolumeClaim, StorageClass
+
+logger = logging.getLogger(__name__)
+
+
+class ClaimBinder:
+    """The controller of claims."""
+
+    name = "binder"
+
+    def __init__(self, context: ControlContext) -> None:
+        from volumehost.api.objects import PersistentVolumeClaim
+
+        self.kind: type[KubeObject] = PersistentVolumeClaim
+        self._context = context
+        self._api = context.api
+        self._provisioner = Provisioner(context)
+        # Claims that wait for something, to be looked at when it may have come. Only a hint: each also comes by itself.
+        self._waiting: set[Key] = set()
+        # From a claim to those that are cloned from it and wait for that; a hint too.
+        self._clones: dict[Key, set[Key]] = {}
+
+    def watches(self) -> Mapping[type[KubeObject], Affects]:
+        """Claims, the volumes that they could have, and whatever else could end a claim's waiting."""
+        from volumehost.api import objects
+
+        return {
+            objects.PersistentVolumeClaim: self._of_claim,
+            objects.PersistentVolume: self._of_volume,
+            objects.Pod: self._of_pod,
+            objects.StorageClass: self._all_waiting,
+            objects.VolumeAttributesClass: self._all_waiting,
+            objects.CSINode: self._all_waiting,
+            objects.Node: self._all_waiting,
+            objects.CSIStorageCapacity: self._all_waiting,
+            objects.Secret: self._all_waiting,
+            objects.VolumeSnapshot: self._all_waiting,
+        }
+
+    def reconcile(self, key: Key) -> float | None:
+        """Bring one claim a step further."""
+        from volumehost.api.objects import ObjectMeta, PersistentVolumeClaim
+
+        self._waiting.add(key)
+        claim = get_or_none(self._api, PersistentVolumeClaim, key.name, key.namespace)
+        if claim is None:
+            self._release_volumes_of(key)
+            claim = PersistentVolumeClaim(metadata=ObjectMeta(name=key.name, namespace=key.namespace))
+        elif not self._reconcile(claim):
+            return None
+        self._waiting.discard(key)
+        for clones in list(self._clones.values()):
+            clones.discard(key)
+        self._context.progress(claim, "")
+        return None
+
+    def _reconcile(self, claim: PersistentVolumeClaim) -> bool:
+        """Whether the claim needs nothing any more."""
+        if CLONING_FINALIZER in claim.metadata.finalizers and not self._is_being_cloned(claim):
+            remove_finalizer(self._api, claim, CLONING_FINALIZER)
+        if claim.metadata.deletion_timestamp is not None:
+            self._provisioner.abandon(claim)
+            return True
+        if BIND_COMPLETED in claim.metadata.annotations:
+            return self._check_bound(claim)
+        source = _cloned_from(claim)
+        if source is not None:
+            self._clones.setdefault(source, set()).add(Key.of(claim))
+        if has_intent(claim):
+            return self._provision(claim, None)
+        if claim.spec.volume_name:
+            return self._take_named_volume(claim)
+        return self._find_volume(claim)
+
+    # --- claims that are not bound ----------------------------------------------------------------------------------
+
+    def _find_volume(self, claim: PersistentVolumeClaim) -> bool:
+        """PVC-10: the best volume that there is, else have one made, else wait."""
+        from volumehost.api.objects import PersistentVolume, StorageClass
+
+        name = class_of_claim(claim)
+        storage_class = get_or_none(self._api, StorageClass, name) if name else None
+        delayed = is_delayed(storage_class)
+        node = selected_node(self._api, claim, self._context.node_name) if delayed else None
+        volumes = self._api.list(PersistentVolume).items
+        match = find_match(claim, volumes, node=node, delayed=delayed)
+        if match is not None:
+            return self._bind(match, claim)
+        if name is None and self._assign_default_class(claim):
+            return False  # the change brings it back at once
+        candidates = [each for each in volumes if each.spec.claim_ref is None or refers_to(each, claim)]
+        reasons = why_none(claim, candidates, node=node, delayed=delayed)
+        if delayed and node is None:
+            self._wait_for_consumer(claim)
+        elif name:
+            return self._provision(claim, node, storage_class, reasons)
+        else:
+            text = "no persistent volumes available for this claim and no storage class is set"
+            self._event(claim, "Normal", "FailedBinding", text)
+            self._context.progress(claim, f"waiting for a volume: {reasons or text}")
+        set_claim_phase(self._api, claim, "Pending")
+        return False
+
+    def _provision(
+        self,
+        claim: PersistentVolumeClaim,
+        node: NodeView | None,
+        storage_class: StorageClass | None = None,
+        reasons: str = "",
+    ) -> bool:
+        volume = self._provisioner.provision(claim, storage_class, node, reasons)
+        if volume is None:
+            set_claim_phase(self._api, claim, "Pending")
+            return False
+        return self._bind(volume, claim)
+
+    def _take_named_volume(self, claim: PersistentVolumeClaim) -> bool:
+        """PVC-11: the claim says which volume it wants."""
+        from volumehost.api.objects import PersistentVolume
+
+        name = claim.spec.volume_name
+        volume = get_or_none(self._api, PersistentVolume, name)
+        if volume is None:
+            return self._wait(claim, f"waiting for persistentvolume {name}, which is not there")
+        if volume.spec.claim_ref is None:
+            problem = requested_volume_problem(volume, claim)
+            if not problem:
+                return self._bind(volume, claim)
+            text = f'Cannot bind to requested volume "{name}": {problem}'
+            self._event(claim, "Warning", "VolumeMismatch", text)
+            return self._wait(claim, f"waiting for another volume: {text}")
+        if refers_to(volume, claim):
+            return self._bind(volume, claim)
+        text = f'volume "{name}" already bound to a different claim.'
+        self._event(claim, "Warning", "FailedBinding", text)
+        if BOUND_BY_CONTROLLER in claim.metadata.annotations:
+            raise FailedPreconditionError(text, action=f"binding {_where(claim)}", subject=name)
+        return self._wait(claim, f"waiting for its volume: {text}")
+
+    def _bind(self, volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+        self._context.progress(claim, f"binding persistentvolume {volume.metadata.name}")
+        bind(self._api, volume, claim)
+        return True
+
+    def _wait(self, claim: PersistentVolumeClaim, step: str) -> bool:
+        self._context.progress(claim, step)
+        set_claim_phase(self._api, claim, "Pending")
+        return False
+
+    def _wait_for_consumer(self, claim: PersistentVolumeClaim) -> None:
+        pods = users_of(self._api, claim)
+        if pods:
+            names = ",".join(sorted(pod.metadata.name for pod in pods))
+            reason, text = "WaitForPodScheduled", f"waiting for pod {names} to be scheduled"
+        else:
+            reason, text = "WaitForFirstConsumer", "waiting for first consumer to be created before binding"
+        self._event(claim, "Normal", reason, text)
+        self._context.progress(claim, text)
+
+    def _assign_default_class(self, claim: PersistentVolumeClaim) -> bool:
+        """PVC-53: a claim that says nothing gets the default class, also one that was there before the class."""
+        storage_class = default_class(self._api)
+        if storage_class is None:
+            return False
+
+        def change(fresh: PersistentVolumeClaim) -> None:
+            if fresh.spec.storage_class_name is None:
+                fresh.spec.storage_class_name = storage_class.metadata.name
+
+        update(self._api, claim, change)
+        return True
+
+    # --- claims that are bound --------------------------------------------------------------------------------------
+
+    def _check_bound(self, claim: PersistentVolumeClaim) -> bool:
+        """PVC-12: the volume is still there and still this claim's."""
+        from volumehost.api.objects import PersistentVolume
+
+        if has_intent(claim):
+            claim = clear_intent(self._api, claim)
+        name = claim.spec.volume_name
+        volume = get_or_none(self._api, PersistentVolume, name) if name else None
+        if volume is None:
+            what = "PersistentVolume" if name else "reference to PersistentVolume"
+            return self._lose(claim, "ClaimLost", f"Bound claim has lost its {what}. Data on the volume is lost!")
+        reference = volume.spec.claim_ref
+        if reference is not None and reference.uid not in {"", claim.metadata.uid}:
+            text = "Two claims are bound to the same volume, this one is bound incorrectly"
+            return self._lose(claim, "ClaimMisbound", text)
+        if reference is None or not reference.uid:
+            return self._bind(volume, claim)
+        if volume.status.phase != "Bound":
+            set_volume_phase(self._api, volume, "Bound")
+        set_claim_bound(self._api, volume, claim)
+        return True
+
+    def _lose(self, claim: PersistentVolumeClaim, reason: str, text: str) -> bool:
+        if claim.status.phase != "Lost":
+            self._event(claim, "Warning", reason, text)
+            set_claim_phase(self._api, claim, "Lost")
+        return True
+
+    def _release_volumes_of(self, key: Key) -> None:
+        """The claim is gone: its volumes are told, also those that it had been given and did not know of yet."""
+        from volumehost.api.objects import PersistentVolume
+
+        for volume in self._api.list(PersistentVolume).items:
+            reference = volume.spec.claim_ref
+            if reference is None or not reference.uid or (reference.name, reference.namespace) != key:
+                continue
+            if volume.status.phase not in {"Released", "Failed"}:
+                set_volume_phase(self._api, volume, "Released")
+
+    def _is_being_cloned(self, source: PersistentVolumeClaim) -> bool:
+        """Whether a claim that is not bound yet has this one as its source."""
+        from volumehost.api.objects import PersistentVolumeClaim
+
+        for claim in self._api.list(PersistentVolumeClaim, source.metadata.namespace).items:
+            if _cloned_from(claim) != Key.of(source):
+                continue
+            if claim.status.phase == "Pending" and (claim.metadata.deletion_timestamp is None or has_intent(claim)):
+                return True
+        return False
+
+    # --- what concerns which claim ----------------------------------------------------------------------------------
+
+    def _of_claim(self, claim: PersistentVolumeClaim) -> Iterable[Key]:
+        """The claim itself; those that wait for it as their source; the source that it was cloned from."""
+        own, source = Key.of(claim), _cloned_from(claim)
+        return [own, *self._clones.get(own, ()), *((source,) if source is not None else ())]
+
+    def _of_volume(self, volume: PersistentVolume) -> Iterable[Key]:
+        reference = volume.spec.claim_ref
+        if reference is not None:
+            return [Key(reference.name, reference.namespace)]
+        return self._all_waiting(volume)
+
+    def _of_pod(self, pod: Any) -> Iterable[Key]:
+        keys = {Key(name, pod.metadata.namespace) for name in claims_of(pod)}
+        return keys & set(self._waiting)
+
+    def _all_waiting(self, _changed: Any) -> Iterable[Key]:
+        return list(self._waiting)
+
+    def _event(self, claim: PersistentVolumeClaim, event_type: str, reason: str, message: str) -> None:
+        self._context.event(claim, event_type, reason, message)
+
+
+def _cloned_from(claim: PersistentVolumeClaim) -> Key | None:
+    """The claim that this one is to be cloned from."""
+    reference = claim.spec.data_source_ref
+    if reference is None or reference.kind != "PersistentVolumeClaim":
+        return None
+    return Key(reference.name, claim.metadata.namespace)
+
+
+def _where(claim: PersistentVolumeClaim) -> str:
+    return f"persistentvolumeclaim {claim.metadata.namespace}/{claim.metadata.name}"

@@ -1,0 +1,133 @@
+"""Who makes the volume of a claim: a storage driver, a volume plugin, or somebody outside of this host (PVC-50)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from volumehost.control.csi_provisioner import CsiProvisioner
+from volumehost.control.drivers import unknown_driver
+from volumehost.control.intent import has_intent
+from volumehost.control.matching import NodeView
+from volumehost.control.plugin_provisioner import PluginProvisioner
+from volumehost.control.scheduling import why_not_here
+from volumehost.control.well_known import (
+    BETA_STORAGE_PROVISIONER,
+    NO_PROVISIONER,
+    SELECTED_NODE,
+    STORAGE_PROVISIONER,
+)
+from volumehost.control.writes import update
+from volumehost.errors import FailedPreconditionError, PluginLookupError
+
+if TYPE_CHECKING:
+    from volumehost.api.objects import PersistentVolume, PersistentVolumeClaim, StorageClass
+    from volumehost.control.controller import ControlContext
+    from volumehost.loader.loaded import LoadedPlugin
+
+
+class Provisioner:
+    """Has volumes made; reports as events what fails."""
+
+    def __init__(self, context: ControlContext) -> None:
+        self._context = context
+        self._api = context.api
+        self._drivers = CsiProvisioner(context)
+        self._plugins = PluginProvisioner(context)
+
+    def provision(
+        self,
+        claim: PersistentVolumeClaim,
+        storage_class: StorageClass | None,
+        node: NodeView | None,
+        reasons: str = "",
+    ) -> PersistentVolume | None:
+        """The volume that was made for the claim; None when it has to be waited for.
+
+        :param storage_class: None when there is none of the name that the claim gives.
+        :param node: the node that will use it, where the class waits for that.
+        :param reasons: why no existing volume suits.
+        :raises Exception: it failed; an event tells the user (PVC-51).
+        """
+        try:
+            return self._provision(claim, storage_class, node, reasons)
+        except Exception as error:
+            self._context.event(claim, "Warning", "ProvisioningFailed", f"failed to provision volume: {error}")
+            raise
+
+    def abandon(self, claim: PersistentVolumeClaim) -> None:
+        """The claim is being deleted: delete what may have been made for it and nobody knows of."""
+        self._drivers.abandon(claim)
+
+    def _provision(
+        self,
+        claim: PersistentVolumeClaim,
+        storage_class: StorageClass | None,
+        node: NodeView | None,
+        reasons: str,
+    ) -> PersistentVolume | None:
+        if has_intent(claim):
+            return self._made(claim, self._drivers.provision(claim, storage_class, node))
+        where = f"provisioning for {claim.metadata.namespace}/{claim.metadata.name}"
+        if storage_class is None:
+            name = claim.spec.storage_class_name
+            raise FailedPreconditionError(
+                f"there is no storageclass {name}",
+                action=where,
+                hint="volumehost get storageclasses lists those there are",
+            )
+        provisioner = storage_class.provisioner
+        if provisioner == NO_PROVISIONER:
+            self._context.progress(claim, f"waiting for a volume: {reasons or 'there is none of its class'}")
+            return None
+        if node is not None:
+            problem = why_not_here(self._api, claim, storage_class, node)
+            if problem:
+                raise FailedPreconditionError(problem, action=where)
+        if self._context.knows_driver(provisioner):
+            claim = self._announce(claim, provisioner, node)
+            return self._made(claim, self._drivers.provision(claim, storage_class, node))
+        plugin = self._plugin(provisioner)
+        if plugin is not None:
+            claim = self._announce(claim, provisioner, node)
+            return self._made(claim, self._plugins.provision(plugin, claim, storage_class, node))
+        if not self._context.external_drivers:
+            raise unknown_driver(provisioner, where)
+        self._announce(claim, provisioner, node)
+        text = (
+            f"Waiting for a volume to be created either by the external provisioner '{provisioner}' or manually by the "
+            "system administrator. If volume creation is delayed, please verify that the provisioner is running and "
+            "correctly registered."
+        )
+        self._context.event(claim, "Normal", "ExternalProvisioning", text)
+        self._context.progress(claim, f"waiting for the external provisioner {provisioner}")
+        return None
+
+    def _plugin(self, name: str) -> LoadedPlugin | None:
+        """The plugin that provisions under this name, None when there is none.
+
+        :raises PluginLookupError: the name is one of Kubernetes' own, so nobody outside of this host would know it.
+        """
+        try:
+            return self._context.plugins.find_provisionable_plugin_by_name(name)
+        except PluginLookupError:
+            if name.startswith("kubernetes.io/"):
+                raise
+            return None
+
+    def _announce(self, claim: PersistentVolumeClaim, provisioner: str, node: NodeView | None) -> PersistentVolumeClaim:
+        """Write on the claim who provisions for it, and for which node."""
+        marks = {STORAGE_PROVISIONER: provisioner, BETA_STORAGE_PROVISIONER: provisioner}
+        if node is not None:
+            marks[SELECTED_NODE] = node.name
+
+        def change(fresh: PersistentVolumeClaim) -> None:
+            fresh.metadata.annotations = {**fresh.metadata.annotations, **marks}
+
+        if marks.items() <= claim.metadata.annotations.items():
+            return claim
+        return update(self._api, claim, change)
+
+    def _made(self, claim: PersistentVolumeClaim, volume: PersistentVolume) -> PersistentVolume:
+        text = f"Successfully provisioned volume {volume.metadata.name}"
+        self._context.event(claim, "Normal", "ProvisioningSucceeded", text)
+        return volume

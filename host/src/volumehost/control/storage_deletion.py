@@ -1,0 +1,115 @@
+"""Deletes the storage behind a volume that nobody claims any more, by whoever made it (PVC-42)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from volumehost.control.bind_writes import set_volume_phase
+from volumehost.control.drivers import unknown_driver
+from volumehost.control.secrets import read_secret
+from volumehost.control.well_known import DELETION_SECRET_NAME, DELETION_SECRET_NAMESPACE, PROVISIONED_BY
+from volumehost.errors import (
+    DeletedVolumeInUseError,
+    FailedPreconditionError,
+    PluginLookupError,
+    is_operation_finished_error,
+)
+from volumehost.spec import Spec
+
+if TYPE_CHECKING:
+    from volumehost.api.objects import PersistentVolume, SecretReference
+    from volumehost.control.controller import ControlContext
+    from volumehost.loader.loaded import LoadedPlugin
+
+
+class StorageDeletion:
+    """Deletes through storage drivers and volume plugins; a volume that is attached or in use is left alone."""
+
+    def __init__(self, context: ControlContext) -> None:
+        self._context = context
+        self._api = context.api
+
+    def delete_storage(self, volume: PersistentVolume) -> bool:
+        """Delete it; False when that is not this host's to do.
+
+        :raises DeletedVolumeInUseError: it is attached, or the driver says that it is in use: later (BR-46).
+        :raises Exception: it failed; a final failure makes the volume Failed, and is tried again all the same (PVC-43).
+        """
+        try:
+            self._check_detached(volume)
+            return self._delete(volume)
+        except (DeletedVolumeInUseError, FailedPreconditionError) as error:
+            self._context.event(volume, "Normal", "VolumeDelete", str(error))
+            raise
+        except Exception as error:
+            self._context.event(volume, "Warning", "VolumeFailedDelete", str(error))
+            if is_operation_finished_error(error):
+                set_volume_phase(self._api, volume, "Failed", str(error))
+            raise
+
+    def _delete(self, volume: PersistentVolume) -> bool:
+        maker = volume.metadata.annotations.get(PROVISIONED_BY, "")
+        source = volume.spec.csi
+        if source is None:
+            return self._delete_by_plugin(volume, maker)
+        if not maker:
+            # Somebody made it by hand; only who made it knows whether the data may go.
+            self._context.progress(volume, "kept: it was not provisioned, so nobody deletes its storage")
+            return False
+        if not self._context.knows_driver(source.driver):
+            if self._context.external_drivers:
+                return False
+            raise unknown_driver(source.driver, f"deleting the volume {volume.metadata.name}")
+        driver = self._context.driver(source.driver)
+        if not driver.capabilities().controls("CREATE_DELETE_VOLUME"):
+            self._context.progress(volume, f"kept: driver {driver.name} cannot delete volumes")
+            return False
+        secrets = read_secret(self._api, _deletion_secret(volume))
+        self._context.progress(volume, f"deleting the volume (DeleteVolume of driver {driver.name})")
+        driver.delete_volume(source.volume_handle, secrets)
+        return True
+
+    def _delete_by_plugin(self, volume: PersistentVolume, maker: str) -> bool:
+        plugin = self._plugin(volume, maker)
+        if plugin is None:
+            return False
+        self._context.progress(volume, f"deleting the volume (volume plugin {plugin.name})")
+        plugin.new_deleter(Spec.from_persistent_volume(volume, read_only=False)).delete()
+        return True
+
+    def _plugin(self, volume: PersistentVolume, maker: str) -> LoadedPlugin | None:
+        """The plugin that deletes it, None when somebody outside of this host does.
+
+        :raises PluginLookupError: it would have to be one of this host.
+        """
+        plugins = self._context.plugins
+        if not maker:
+            return plugins.find_deletable_plugin_by_spec(Spec.from_persistent_volume(volume, read_only=False))
+        try:
+            return plugins.find_deletable_plugin_by_name(maker)
+        except PluginLookupError:
+            if maker.startswith("kubernetes.io/") or not self._context.external_drivers:
+                raise
+            return None
+
+    def _check_detached(self, volume: PersistentVolume) -> None:
+        """BR-46, BR-48: an attachment that is still there, in whatever state, may mean that a node still writes."""
+        from volumehost.api.objects import VolumeAttachment
+
+        name = volume.metadata.name
+        for attachment in self._api.list(VolumeAttachment).items:
+            if attachment.spec.source.persistent_volume_name == name:
+                raise DeletedVolumeInUseError(
+                    f"it is still attached to node {attachment.spec.node_name}",
+                    action=f"deleting the volume {name}",
+                    subject=name,
+                    hint="it is deleted once it is detached",
+                )
+
+
+def _deletion_secret(volume: PersistentVolume) -> SecretReference | None:
+    from volumehost.api.objects import SecretReference
+
+    annotations = volume.metadata.annotations
+    name, namespace = annotations.get(DELETION_SECRET_NAME, ""), annotations.get(DELETION_SECRET_NAMESPACE, "")
+    return SecretReference(name=name, namespace=namespace) if name else None

@@ -71,7 +71,7 @@ class _Call:
         self._method = method
         self._function = function
         self._shared = shared
-        self._checks: tuple[Check, ...] = checks_of(method.name, stages=shared.stages)
+        self._checks: tuple[Check, ...] = checks_of(method.name, lambda: shared.stages)
         self._key = key_of(method.name)
         self._level = logging.INFO if self._key else logging.DEBUG
 

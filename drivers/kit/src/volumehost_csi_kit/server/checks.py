@@ -23,15 +23,17 @@ MOUNT_FLAGS_BYTES = 4096
 PATH_BYTES = 4095  # the kernel's PATH_MAX with its closing zero
 
 _SECRET_KEY = re.compile(r"[A-Za-z0-9._-]+")
+#: Marks an inline ephemeral volume, which is never staged (CSI-EPH-01, -05).
+EPHEMERAL_KEY = "csi.storage.k8s.io/ephemeral"
 _MAPS = ("parameters", "mutable_parameters", "volume_context", "publish_context")
 
 
-def checks_of(method: str, *, stages: bool) -> tuple[Check, ...]:
-    """The checks of a call, in the order of their fields; ``stages`` is whether the driver has NodeStageVolume."""
+def checks_of(method: str, stages: Callable[[], bool]) -> tuple[Check, ...]:
+    """The checks of a call, in the order of their fields; ``stages`` tells whether the driver has NodeStageVolume."""
     request = getattr(csi, f"{method}Request").DESCRIPTOR
     found = list(_RULES.get(method, ()))
-    if method == "NodePublishVolume" and stages:
-        found.append(_staging_path_given)
+    if method == "NodePublishVolume":
+        found.append(_staging_path_given(stages))
     found += [_small_map(name) for name in _MAPS if name in request.fields_by_name]
     if "secrets" in request.fields_by_name:
         found.append(_secret_keys)
@@ -171,9 +173,12 @@ def _content_source(request: csi.CreateVolumeRequest) -> None:
         raise InvalidArgumentError("must be given", f"volume_content_source.{kind}.{kind}_id")
 
 
-def _staging_path_given(request: csi.NodePublishVolumeRequest) -> None:
-    if not request.staging_target_path:
-        raise FailedPreconditionError("staging_target_path: must be given, as this driver stages volumes")
+def _staging_path_given(stages: Callable[[], bool]) -> Check:
+    def check(request: csi.NodePublishVolumeRequest) -> None:
+        if not request.staging_target_path and stages() and request.volume_context.get(EPHEMERAL_KEY) != "true":
+            raise FailedPreconditionError("staging_target_path: must be given, as this driver stages volumes")
+
+    return check
 
 
 def _small_map(field: str) -> Check:

@@ -17,9 +17,13 @@ _numbers = itertools.count(1)
 
 @dataclass(frozen=True)
 class OwnSocket:
-    """A socket at ``path`` that this process listens on, with the identity of its file."""
+    """A socket at ``path`` that this process listens on, with the identity of its file.
+
+    ``bound_path`` is how the kernel knows it (``/proc/net/unix``): the name that it was made under.
+    """
 
     path: str
+    bound_path: str
     device: int
     inode: int
 
@@ -70,7 +74,7 @@ def listen(server: grpc.Server, path: str, *, mode: int | None = None) -> OwnSoc
         with contextlib.suppress(OSError):
             os.unlink(hidden)
         raise EndpointError(path, f"cannot put the socket in place: {error.strerror}") from error
-    return OwnSocket(path, found.st_dev, found.st_ino)
+    return OwnSocket(path, short, found.st_dev, found.st_ino)
 
 
 def _refuse_other_files(path: str) -> None:

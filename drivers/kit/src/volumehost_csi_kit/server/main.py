@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import FrameType
+from typing import Protocol
 
 from volumehost_csi_kit.endpoints import EndpointError, socket_path
 from volumehost_csi_kit.server.capabilities import DriverDefinitionError
@@ -54,53 +55,85 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--log-level", choices=_LEVELS, default="info", help="how much to log (default: info)")
 
 
+def options_from(argv: Sequence[str] | None = None, parser: argparse.ArgumentParser | None = None) -> Options:
+    """The options from the command line and the environment; sets up logging to standard error.
+
+    Ends the process, as argparse does, when they are wrong.
+    """
+    parser = parser or argparse.ArgumentParser(description="A CSI driver.")
+    add_arguments(parser)
+    arguments = parser.parse_args(argv)
+    try:
+        if not arguments.endpoint:
+            parser.error("no endpoint: give --endpoint unix:///path/to/csi.sock or set CSI_ENDPOINT")
+        socket_path(arguments.endpoint)
+    except EndpointError as error:
+        parser.error(str(error))
+    logging.basicConfig(
+        stream=sys.stderr,
+        level=arguments.log_level.upper(),
+        format="%(asctime)s %(levelname)s %(name)s %(message)s",
+    )
+    return Options(arguments.endpoint, arguments.node_id, arguments.registration_dir, arguments)
+
+
+class Stoppable(Protocol):
+    """Something that serves in the background; ``stop`` returns the calls that do not end within the grace time."""
+
+    def start(self) -> None:
+        """Serve from now on."""
+        ...
+
+    def stop(self, grace_seconds: float) -> list[str]:
+        """Serve no more."""
+        ...
+
+
 def serve(
     driver: Driver | Callable[[Options], Driver],
     argv: Sequence[str] | None = None,
     *,
     parser: argparse.ArgumentParser | None = None,
     grace_seconds: float = 30.0,
-    on_serving: Callable[[CsiServer], None] | None = None,
+    on_serving: Callable[[], None] | None = None,
 ) -> int:
     """Serve until SIGTERM or SIGINT, then let running calls end for ``grace_seconds``; the exit code for ``sys.exit``.
 
-    ``driver`` is a driver, or a function that makes one of the :class:`Options`; ``parser`` may bring more flags.
-    ``on_serving`` is called once the driver answers; systemd is told too, where it asks to be. The exit code is 0 after
-    a clean end and 2 when it cannot start. Where a call does not end within the grace time, or at a second signal, the
-    process ends at once with 1: its threads could hold it up for ever. To be called in the main thread.
+    ``driver`` is a driver, or a function that makes one of the :class:`Options`; ``parser`` may bring more flags. See
+    :func:`run` for the rest.
     """
-    parser = parser or argparse.ArgumentParser(description="A CSI driver.")
-    add_arguments(parser)
-    arguments = parser.parse_args(argv)
-    if not arguments.endpoint:
-        parser.error("no endpoint: give --endpoint unix:///path/to/csi.sock or set CSI_ENDPOINT")
-    logging.basicConfig(
-        stream=sys.stderr,
-        level=arguments.log_level.upper(),
-        format="%(asctime)s %(levelname)s %(name)s %(message)s",
-    )
-    options = Options(arguments.endpoint, arguments.node_id, arguments.registration_dir, arguments)
+    options = options_from(argv, parser)
+    try:
+        made = driver if isinstance(driver, Driver) else driver(options)
+        server = CsiServer(made, options.endpoint, registration_dir=options.registration_dir)
+    except DriverDefinitionError as error:
+        log.critical("cannot start: %s", error)
+        return 2
+    return run(server, grace_seconds=grace_seconds, on_serving=on_serving)
+
+
+def run(server: Stoppable, *, grace_seconds: float = 30.0, on_serving: Callable[[], None] | None = None) -> int:
+    """Start ``server`` and stop it at SIGTERM or SIGINT; the exit code. To be called in the main thread.
+
+    ``on_serving`` is called once it answers; systemd is told too, where it asks to be. The exit code is 0 after a clean
+    end and 2 when it cannot start. Where a call does not end within the grace time, or at a second signal, the process
+    ends at once with 1: its threads could hold it up for ever.
+    """
     stop = _stop_signal()
     try:
-        socket_path(options.endpoint)
-        made = driver if isinstance(driver, Driver) else driver(options)
-        server = CsiServer(
-            made, options.endpoint, registration_dir=options.registration_dir, grace_seconds=grace_seconds
-        )
         server.start()
-    except (EndpointError, DriverDefinitionError) as error:
+    except EndpointError as error:
         log.critical("cannot start: %s", error)
         return 2
     notify_service_manager("READY=1")
     if on_serving is not None:
-        on_serving(server)
+        on_serving()
     stop.wait()
     notify_service_manager("STOPPING=1")
-    log.info("driver=%s stops, running calls have %.0f s to end", made.name, grace_seconds)
-    left = server.stop()
-    if left:
+    log.info("stopping; running calls have %.0f s to end", grace_seconds)
+    if server.stop(grace_seconds):
         _exit_at_once()
-    log.info("driver=%s has stopped", made.name)
+    log.info("stopped")
     return 0
 
 

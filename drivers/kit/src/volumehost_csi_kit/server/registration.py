@@ -51,6 +51,10 @@ class RegistrationServer:
         """Take the offer back: whoever watches the directory deregisters the driver (CSI-RGR-06)."""
         if self._socket is not None:
             self._socket.remove()
+        self.abandon()
+
+    def abandon(self) -> None:
+        """Answer no more, and leave the socket's file as it is."""
         self._server.stop(None)
         self._pool.shutdown(wait=False)
 

@@ -87,6 +87,14 @@ class CsiServer:
         self.driver.calls.quick_pool.shutdown(wait=False)
         return left
 
+    def abandon(self) -> None:
+        """End as a killed process would: connections drop, what is in the file system stays. For tests of what then."""
+        if self._registration is not None:
+            self._registration.abandon()
+        self._server.stop(None)
+        self._workers.shutdown(wait=False)
+        self.driver.calls.quick_pool.shutdown(wait=False)
+
     def __enter__(self) -> Self:
         self.start()
         return self

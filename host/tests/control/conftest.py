@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from volumehost.api.objects import KubeObject
+from volumehost.api.convert import to_object
+from volumehost.api.objects import KubeObject, PersistentVolume, PersistentVolumeClaim, Pod, StorageClass
 from volumehost.api.store import EmbeddedStore
 from volumehost.control.controller import ControlContext, Controller
 from volumehost.control.drivers import unknown_driver
@@ -58,6 +59,29 @@ class World:
         }
         return ControlContext(**(given | changes))
 
+    def claim(self, name: str = "data", namespace: str = "default") -> PersistentVolumeClaim:
+        return self.api.get(PersistentVolumeClaim, name, namespace)
+
+    def volume(self, name: str) -> PersistentVolume:
+        return self.api.get(PersistentVolume, name)
+
+    def volumes(self) -> list[PersistentVolume]:
+        return self.api.list(PersistentVolume).items
+
+    def bound(self, name: str = "data") -> bool:
+        return self.claim(name).status.phase == "Bound"
+
+    def run_all(self, *, first_delay: float = 0.05) -> ControlPlane:
+        """A plane at work with every controller of the package."""
+        from volumehost.control.assembly import all_controllers
+
+        plane = ControlPlane(
+            self.api, lambda _plane: all_controllers(self.context()), self.steps, first_delay=first_delay
+        )
+        plane.start()
+        self.planes.append(plane)
+        return plane
+
     def run(
         self, *make: Callable[[ControlContext], Controller], clock: Callable[[], float] = time.monotonic
     ) -> ControlPlane:
@@ -96,6 +120,89 @@ class World:
         return fresh_or_none(self.api, obj) is None
 
 
+class Make:
+    """API objects, not yet in any store."""
+
+    @staticmethod
+    def storage_class(
+        name: str = "fast",
+        *,
+        provisioner: str = DRIVER,
+        delayed: bool = False,
+        default: bool = False,
+        parameters: Mapping[str, str] | None = None,
+        annotations: Mapping[str, str] | None = None,
+        **fields: Any,
+    ) -> StorageClass:
+        marks = dict(annotations or {})
+        if default:
+            marks["storageclass.kubernetes.io/is-default-class"] = "true"
+        return to_object(
+            StorageClass,
+            {
+                "metadata": {"name": name, "annotations": marks},
+                "provisioner": provisioner,
+                "volumeBindingMode": "WaitForFirstConsumer" if delayed else "Immediate",
+                "parameters": dict(parameters or {}),
+                **fields,
+            },
+        )
+
+    @staticmethod
+    def claim(
+        name: str = "data",
+        *,
+        size: str = "1Gi",
+        storage_class: str | None = "fast",
+        modes: Sequence[str] = ("ReadWriteOnce",),
+        namespace: str = "default",
+        annotations: Mapping[str, str] | None = None,
+        limit: str = "",
+        **fields: Any,
+    ) -> PersistentVolumeClaim:
+        resources: dict[str, Any] = {"requests": {"storage": size}}
+        if limit:
+            resources["limits"] = {"storage": limit}
+        spec: dict[str, Any] = {"accessModes": list(modes), "resources": resources, **fields}
+        if storage_class is not None:
+            spec["storageClassName"] = storage_class
+        metadata = {"name": name, "namespace": namespace, "annotations": dict(annotations or {})}
+        return to_object(PersistentVolumeClaim, {"metadata": metadata, "spec": spec})
+
+    @staticmethod
+    def volume(
+        name: str = "pv",
+        *,
+        size: str = "1Gi",
+        storage_class: str = "fast",
+        modes: Sequence[str] = ("ReadWriteOnce",),
+        policy: str = "Retain",
+        claim_ref: Mapping[str, str] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        **fields: Any,
+    ) -> PersistentVolume:
+        spec: dict[str, Any] = {
+            "accessModes": list(modes),
+            "capacity": {"storage": size},
+            "storageClassName": storage_class,
+            "persistentVolumeReclaimPolicy": policy,
+            **fields,
+        }
+        if not any(source in spec for source in ("csi", "local", "nfs", "hostPath")):
+            spec["hostPath"] = {"path": f"/srv/{name}"}
+        if claim_ref is not None:
+            spec["claimRef"] = dict(claim_ref)
+        return to_object(PersistentVolume, {"metadata": {"name": name, **(metadata or {})}, "spec": spec})
+
+    @staticmethod
+    def pod(name: str = "web", *, claims: Sequence[str] = (), node: str = "", volumes: Sequence[Any] = ()) -> Pod:
+        used = [{"name": f"v{i}", "persistentVolumeClaim": {"claimName": each}} for i, each in enumerate(claims)]
+        spec: dict[str, Any] = {"containers": [{"name": "c", "image": "i"}], "volumes": [*used, *volumes]}
+        if node:
+            spec["nodeName"] = node
+        return to_object(Pod, {"metadata": {"name": name, "namespace": "default"}, "spec": spec})
+
+
 class ManualClock:
     """A clock that a test moves."""
 
@@ -116,6 +223,11 @@ def world(tmp_path: Path) -> Iterator[World]:
     world = World(tmp_path)
     yield world
     world.close()
+
+
+@pytest.fixture
+def make() -> type[Make]:
+    return Make
 
 
 @pytest.fixture

@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+#: A handle that is longer than any is not noted: creating the volume again tells it again.
+_LONGEST_HANDLE = 64 * 1024
+
 
 class CsiProvisioner:
     """Creates and, where a claim does not want it any more, removes what it created."""
@@ -158,7 +161,8 @@ class CsiProvisioner:
 
     def _remove(self, driver: StorageDriver, claim: PersistentVolumeClaim, intent: Intent) -> PersistentVolumeClaim:
         """Delete a volume that nobody is to have; noted first, so that the deletion goes on after a crash."""
-        claim = write_intent(self._api, claim, intent)
+        if len(intent.handle) <= _LONGEST_HANDLE:
+            claim = write_intent(self._api, claim, intent)
         if intent.handle:
             self._context.progress(claim, f"deleting the volume again (DeleteVolume of driver {driver.name})")
             driver.delete_volume(intent.handle, read_secret(self._api, intent.secret()))

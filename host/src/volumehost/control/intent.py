@@ -56,7 +56,10 @@ def read_intent(claim: PersistentVolumeClaim) -> Intent | None:
     try:
         data = json.loads(text)
         request = data.pop("request")
-        capabilities = [VolumeCapability(**each) for each in request.pop("capabilities")]
+        capabilities = [
+            VolumeCapability(**{**each, "mount_flags": tuple(each["mount_flags"])})
+            for each in request.pop("capabilities")
+        ]
         return Intent(request=CreateVolumeRequest(capabilities=capabilities, **request), **data)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         logger.warning("claim %s: its annotation %s is spoilt: %r", claim.metadata.name, PROVISIONING_INTENT, error)

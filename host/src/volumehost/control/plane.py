@@ -20,11 +20,13 @@ if TYPE_CHECKING:
     from volumehost.api.objects import KubeObject
     from volumehost.control.changes import ChangeFeed
     from volumehost.control.controller import Controller
-    from volumehost.control.queue import WorkQueue
+    from volumehost.control.queue import Record, WorkQueue
     from volumehost.loader.manager import VolumePluginManager
 
 logger = logging.getLogger(__name__)
 
+#: How long a key waits after its first failure, in seconds (CSI-EXA-10).
+FIRST_DELAY = 1.0
 #: How many keys are worked on at once.
 WORKERS = 8
 #: How long a worker beyond the first waits for something to do before it ends, in seconds.
@@ -39,6 +41,7 @@ class ControlPlane:
     :param api: what the controllers work on.
     :param prepare: called by :meth:`start`, once; returns the controllers. What it imports is not paid for before.
     :param steps: where the controllers report what they are at.
+    :param first_delay: how long a key waits after its first failure, in seconds; twice as long after each further one.
     :param ended: called by :meth:`stop` with the seconds that are left of its grace.
     """
 
@@ -51,12 +54,14 @@ class ControlPlane:
         ended: Callable[[float], object] = lambda _grace: None,
         clock: Callable[[], float] = time.monotonic,
         workers: int = WORKERS,
+        first_delay: float = FIRST_DELAY,
     ) -> None:
         self._api = api
         self._prepare = prepare
         self._ended = ended
         self._clock = clock
         self._limit = workers
+        self._first_delay = first_delay
         self._steps = steps
         self._lock = threading.Lock()
         self._progress = threading.Condition()
@@ -101,7 +106,7 @@ class ControlPlane:
             from volumehost.control.queue import WorkQueue
 
             self._controllers = self._prepare(self)
-            self._queue = WorkQueue(self._clock)
+            self._queue = WorkQueue(self._clock, self._first_delay)
             feed = ChangeFeed(self._api, self._controllers, self._queue)
             feed.changed = self._seen
             feed.start()
@@ -193,6 +198,18 @@ class ControlPlane:
                 if record is not None and record.error is not None:
                     lines += failure_lines(controller.name, record, self._clock())
         return lines
+
+    def failure(self, obj: KubeObject) -> Record | None:
+        """The last failure of whoever keeps the object from getting on, the one with the most attempts; None for none."""
+        from volumehost.control.controller import Key
+        from volumehost.control.queue import Item
+
+        queue = self._queue
+        if queue is None:
+            return None
+        items = (Item(controller, Key.of(obj)) for controller in self._controllers if controller.kind is type(obj))
+        failed = [record for record in map(queue.record, items) if record is not None and record.error is not None]
+        return max(failed, key=lambda record: record.attempts, default=None)
 
     def _all_failures(self) -> list[str]:
         queue = self._queue

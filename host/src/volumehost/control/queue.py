@@ -17,8 +17,7 @@ from typing import NamedTuple
 from volumehost.control.controller import Controller, Key
 from volumehost.errors import ConflictError, StorageDriverError, StorageDriverUnavailableError, error_chain
 
-#: Seconds: the first delay after a failure, the factor, the longest delay (CSI-EXA-10).
-INITIAL_DELAY = 1.0
+#: By how much each delay is longer than the one before, and the longest, in seconds (CSI-EXA-10).
 FACTOR = 2.0
 MAXIMUM_DELAY = 300.0
 #: The longest delay while a driver is not there, which may come at any time, in seconds.
@@ -57,10 +56,16 @@ class Record:
 
 
 class WorkQueue:
-    """Hands out items; safe for threads. ``clock`` is monotonic, in seconds."""
+    """Hands out items; safe for threads.
 
-    def __init__(self, clock: Callable[[], float]) -> None:
+    :param clock: monotonic, in seconds.
+    :param first_delay: how long a key waits after its first failure, in seconds. A change that comes while a run
+        fails brings the key back after that time too: it may be that run's own.
+    """
+
+    def __init__(self, clock: Callable[[], float], first_delay: float) -> None:
         self._clock = clock
+        self._first_delay = first_delay
         self._condition = threading.Condition(threading.Lock())
         self._ready: deque[Item] = deque()
         self._later: list[tuple[float, int, Item]] = []
@@ -127,7 +132,10 @@ class WorkQueue:
                 if after is not None:
                     self._schedule(item, record, after)
             if record.again and not record.queued:
-                self._enqueue(item, record)
+                if record.error is None:
+                    self._enqueue(item, record)
+                elif record.delay > self._first_delay:
+                    self._schedule(item, record, self._first_delay)
             if not (record.queued or record.due_at is not None or record.error is not None):
                 del self._records[item]
             self._condition.notify_all()
@@ -208,7 +216,7 @@ class WorkQueue:
             return
         record.error = error
         record.attempts += 1
-        record.delay = min(record.delay * FACTOR, MAXIMUM_DELAY) if record.delay else INITIAL_DELAY
+        record.delay = min(record.delay * FACTOR, MAXIMUM_DELAY) if record.delay else self._first_delay
         chain = list(error_chain(error))
         if any(isinstance(link, StorageDriverUnavailableError) for link in chain):
             record.delay = min(record.delay, DRIVER_DELAY)

@@ -65,6 +65,9 @@ class FakeStorageDriver(ScriptedCalls):
         self.size_unit = size_unit
         self.available_bytes = available_bytes
         self.topology = list(topology)
+        #: What every creation answers as size and as handle, whatever was made: for a driver that answers nonsense.
+        self.answer_bytes: int | None = None
+        self.answer_handle: str | None = None
         self._state_file = state_file
         self._state = load(state_file)
 
@@ -124,7 +127,12 @@ class FakeStorageDriver(ScriptedCalls):
                 self._state.names[request.name] = handle
             volume = self._state.volumes[handle]
             return CreatedVolume(
-                handle, volume.size, volume.context, volume.source_snapshot, volume.source_volume, self.topology
+                handle if self.answer_handle is None else self.answer_handle,
+                volume.size if self.answer_bytes is None else self.answer_bytes,
+                volume.context,
+                volume.source_snapshot,
+                volume.source_volume,
+                self.topology,
             )
 
         return self._call("create_volume", create, request=request, timeout=timeout)
@@ -133,6 +141,8 @@ class FakeStorageDriver(ScriptedCalls):
         """See StorageDriver."""
 
         def delete() -> None:
+            if handle == self.answer_handle:
+                self._state.volumes.clear()
             self._state.volumes.pop(handle, None)
             self._state.names = {name: each for name, each in self._state.names.items() if each != handle}
 

@@ -123,7 +123,7 @@ class CSIAttacher:
         try:
             attachment = self._services.require_api(action).get(VolumeAttachment, name)
         except ApiError as error:
-            raise TransientOperationError(str(error), action=action, subject=name) from error
+            raise TransientOperationError(error.reason, action=action, subject=name, hint=error.hint) from error
         if attachment.metadata.deletion_timestamp is not None:
             raise TransientOperationError(f"its VolumeAttachment {name} is being deleted", action=action, subject=name)
         status = attachment.status
@@ -168,4 +168,6 @@ def _delete(api: ApiClient, name: str) -> VolumeAttachment | None:
     except ObjectNotFoundError:
         return None
     except ApiError as error:
-        raise OperationError(str(error), action=f"deleting the VolumeAttachment {name}", subject=name) from error
+        raise OperationError(
+            error.reason, action=f"deleting the VolumeAttachment {name}", subject=name, hint=error.hint
+        ) from error

@@ -121,8 +121,9 @@ class DriverObjects:
         except ObjectNotFoundError:
             return None
         except VolumeHostError as error:
-            action = f"looking up the CSIDriver object {driver}"
-            raise TransientOperationError(str(error), action=action, subject=driver) from error
+            raise TransientOperationError(
+                error.reason, action=f"looking up the CSIDriver object {driver}", subject=driver, hint=error.hint
+            ) from error
 
     def _synced_lister(self) -> Lister[CSIDriver]:
         if self._lister is None:

@@ -10,8 +10,9 @@ import contextlib
 import glob
 import logging
 import os
+import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from volumehost.errors import ApiError, VolumeHostError
 from volumehost_csi import vol_data
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from volumehost_csi.services import Services
 
 logger = logging.getLogger(__name__)
+
+_STAGING_PATH: Final = re.compile(rf"/plugins/{re.escape(PLUGIN_NAME)}(/[^/]+/[0-9a-f]{{64}}/globalmount)$")
 
 #: A driver and a handle.
 Volume = tuple[str, str]
@@ -120,22 +123,23 @@ def _of_persistent_volume(services: Services, name: str) -> Volume | None:
 
 
 def _by_mount_table(services: Services, target: str) -> Volume | None:
-    """The volume whose global mount is mounted at the target too."""
+    """The volume whose global mount, or plain staging directory, is what is mounted at the target."""
+    mounter = services.host.get_mounter()
     try:
-        references = services.host.get_mounter().get_mount_refs(target)
+        shown = [entry.root for entry in mounter.list_mounts() if entry.path == target]
+        shown += mounter.get_mount_refs(target)
     except (VolumeHostError, OSError) as error:
         logger.warning("the mount table does not tell what is mounted at %s: %s", target, error)
         return None
-    for reference in references:
-        driver = driver_of_staging_path(services.host, reference)
-        if not driver:
-            continue
+    for found in filter(None, map(_STAGING_PATH.search, shown)):
+        # The root of a bind mount is a path within its filesystem, so only its end counts.
+        path = f"{services.host.get_plugin_dir(PLUGIN_NAME)}{found[1]}"
         with contextlib.suppress(FileNotFoundError, vol_data.BrokenRecordError):
-            record = vol_data.read(os.path.dirname(reference))
+            record = vol_data.read(os.path.dirname(path))
             if record.get(vol_data.HANDLE):
-                return driver, record[vol_data.HANDLE]
+                return driver_of_staging_path(services.host, path), record[vol_data.HANDLE]
         with contextlib.suppress(vol_data.BrokenRecordError):
-            return volume_staged_at(services, reference, "")
+            return volume_staged_at(services, path, "")
     return None
 
 

@@ -121,5 +121,5 @@ def transient_failure(action: str, subject: str = "") -> Iterator[None]:
         yield
     except OperationError:
         raise
-    except (VolumeHostError, OSError) as error:
-        raise TransientOperationError(str(error), action=action, subject=subject) from error
+    except VolumeHostError as error:
+        raise TransientOperationError(error.reason, action=action, subject=subject, hint=error.hint) from error

@@ -1,4 +1,4 @@
-"""A host over a temporary directory, an embedded store, and a node service on a real socket that does what it is told."""
+"""A host over a temporary directory, an embedded store, and a node service on a real socket that obeys tests."""
 
 from __future__ import annotations
 

@@ -156,7 +156,7 @@ def test_a_full_disk_refuses_new_work_and_never_keeps_anything_from_being_unmoun
     unmounting.end(node.status()[0].uid, "default", "web")
     node._now.parts.reconciler.run()
     assert node._now.parts.waits.wait(
-        node.status()[0].uid, lambda: volume.path not in {mount.path for mount in read_mount_table()}, 30
+        (node.status()[0].uid,), lambda: volume.path not in {mount.path for mount in read_mount_table()}, 30
     )
     os.unlink(filler)
     node.unmount_all(timeout=30)

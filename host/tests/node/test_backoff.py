@@ -37,4 +37,4 @@ def test_reset_starts_afresh():
     backoff.failed(ValueError(), 1.0)
     backoff.reset()
     assert (backoff.delay, backoff.attempts, backoff.error) == (0, 0, None)
-    assert backoff.next_delay() == 0.5
+    assert backoff.delay_after(ValueError()) == 0.5

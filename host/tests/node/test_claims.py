@@ -8,7 +8,7 @@ from volumehost.api.store import EmbeddedStore
 from volumehost.errors import FailedPreconditionError, SpecError
 from volumehost.node import pods
 from volumehost.node.affinity import check_node_affinity
-from volumehost.node.claims import group_of, spec_of
+from volumehost.node.claims import group_of, source_of
 from volumehost.node.identity import split_unique_volume_name, unique_volume_name, unique_volume_name_of_pod
 
 CLAIM = {"name": "v", "persistentVolumeClaim": {"claimName": "claim", "readOnly": True}}
@@ -25,7 +25,7 @@ def api(tmp_path):
 def resolve(api, make_pod):
     def run(volume=CLAIM, client=api, **options):
         pod = make_pod(volume, **options)
-        return spec_of(pod.spec.volumes[0], pod, pods.used_volumes(pod), client)
+        return source_of(pod.spec.volumes[0], pod, pods.used_volumes(pod), client).spec
 
     return run
 
@@ -116,7 +116,7 @@ def test_pop27_and_a_filesystem_cannot_be_mapped(api, claimed, make_pod):
         {"name": "c", "image": "i", "volumeDevices": [{"name": "v", "devicePath": "/dev/x"}]},
     )
     with pytest.raises(SpecError, match="volume v has volumeMode Filesystem, but is specified in volumeDevices"):
-        spec_of(pod.spec.volumes[0], pod, pods.used_volumes(pod), api)
+        source_of(pod.spec.volumes[0], pod, pods.used_volumes(pod), api)
 
 
 def test_without_an_api_there_are_no_claims(resolve):

@@ -140,11 +140,67 @@ def test_br46_no_detach_while_the_device_is_mounted(node_of, disk):
     node = node_of(plugin)
     node.mount_pod(_pod("web"), timeout=20)
     plugin.trouble["unmount_device"] = _raise(OperationError("target is busy"))
-    node.unmount_pod("web", timeout=20)
+    with pytest.raises(WaitTimeoutError, match=r"still mounted on the node, operation unmount_device.*target is busy"):
+        node.unmount_pod("web", timeout=0.3)
     assert plugin.count("detach") == 0
     (volume,) = _volumes(node)
     assert volume.attachability is Attachability.TRUE
     assert volume.device_state.may_be_mounted
+    del plugin.trouble["unmount_device"]
+    node.unmount_pod("web", timeout=30)
+    assert _volumes(node) == []
+    assert plugin.count("detach") == 1
+
+
+def test_br48_unmounting_waits_for_the_detach_which_is_tried_until_it_works(node_of, disk, root):
+    plugin = disk()
+    node = node_of(plugin)
+    node.mount_pod(_pod("web"), timeout=20)
+    plugin.trouble["detach"] = _raise(OperationError("INTERNAL: try again"))
+    with pytest.raises(WaitTimeoutError, match=r"still attached to the node, operation volume_detach.*try again"):
+        node.unmount_pod("web", timeout=0.3)
+    assert [status.name for status in node.status()] == ["web"]
+    del plugin.trouble["detach"]
+    node.unmount_pod("web", timeout=30)
+    assert (node.status(), _volumes(node)) == ([], [])
+
+
+def test_br48_a_crash_after_the_detach_repeats_it_and_a_pod_that_comes_attaches_again(node_of, disk, until):
+    plugin = disk()
+    with node_of(plugin, enter=False) as node:
+        node.mount_pod(_pod("one"), timeout=20)
+        plugin.trouble["detach"] = _raise(OperationError("killed after it was done"))
+        with pytest.raises(WaitTimeoutError):
+            node.unmount_pod("one", timeout=0.3)
+        plugin.attached.clear()
+        assert node.mount_pod(_pod("two"), timeout=30).ready
+        assert _steps(plugin)[-4:] == ["attach", "wait_for_attach", "mount_device", "set_up"]
+        with pytest.raises(WaitTimeoutError):
+            node.unmount_pod("two", timeout=0.3)
+    after = disk()
+    node = node_of(after, first=False)
+    until(lambda: _volumes(node) == [])
+    assert _steps(after) == ["detach"]
+
+
+def test_br32_once_the_unstage_was_sent_the_next_pod_gets_a_stage_and_what_fails_then_is_still_unstaged(
+    node_of, disk, until
+):
+    plugin = disk()
+    node = node_of(plugin)
+    node.mount_pod(_pod("one"), timeout=20)
+    plugin.trouble["unmount_device"] = _raise(OperationError("unmounted, and then failed"))
+    with pytest.raises(WaitTimeoutError):
+        node.unmount_pod("one", timeout=0.3)
+    plugin.calls.clear()
+    plugin.trouble["mount_device"] = _raise(OperationError("INTERNAL"))
+    with pytest.raises(VolumesFailedError):
+        node.mount_pod(_pod("two"), timeout=30, attempts=1)
+    assert _steps(plugin)[-2:] == ["wait_for_attach", "mount_device"]
+    assert plugin.count("set_up") == 0
+    plugin.trouble.clear()
+    node.unmount_pod("two", timeout=30)
+    assert _steps(plugin)[-2:] == ["unmount_device", "detach"]
 
 
 def test_br47_an_attach_that_may_have_worked_is_undone_even_after_a_restart(node_of, disk, until):
@@ -155,17 +211,28 @@ def test_br47_an_attach_that_may_have_worked_is_undone_even_after_a_restart(node
         with pytest.raises(WaitTimeoutError):
             node.mount_pod(_pod("web"), timeout=0.2)
         assert any(record.get("att") == "attaching" for record in from_journal.entries().values())
-        node.unmount_pod("web", timeout=20)
+        plugin.trouble["detach"] = _raise(OperationError("not now"))
+        with pytest.raises(WaitTimeoutError):
+            node.unmount_pod("web", timeout=0.3)
     after = disk()
     node = node_of(after, first=False)
     until(lambda: _volumes(node) == [])
     assert _steps(after) == ["detach"]
 
 
-def test_a_restart_finds_the_device_and_stages_it_again_before_the_pod_uses_it(node_of, disk, mounts):
+def test_verifyatt01_a_restart_attaches_again_what_is_not_attached_any_more(node_of, disk):
     with node_of(disk(), enter=False) as node:
         node.mount_pod(_pod("web"), timeout=20)
     plugin = disk()
+    node_of(plugin, first=False).mount_pod(_pod("web"), timeout=20)
+    assert _steps(plugin) == ["attach", "wait_for_attach", "mount_device", "set_up"]
+
+
+def test_a_restart_finds_the_device_and_stages_it_again_before_the_pod_uses_it(node_of, disk, mounts, data):
+    with node_of(disk(), enter=False) as node:
+        node.mount_pod(_pod("web"), timeout=20)
+    plugin = disk()
+    plugin.attached[data] = "node"
     with node_of(plugin, first=False, enter=False) as node:
         (volume,) = _volumes(node)
         assert volume.device_state is DeviceState.UNCERTAIN
@@ -181,7 +248,8 @@ def test_br55_killed_between_the_pods_unmount_and_the_devices_the_device_is_foun
     with node_of(plugin, enter=False) as node:
         node.mount_pod(_pod("web"), timeout=20)
         plugin.trouble["unmount_device"] = _raise(OperationError("not now"))
-        node.unmount_pod("web", timeout=20)
+        with pytest.raises(WaitTimeoutError):
+            node.unmount_pod("web", timeout=0.3)
     assert len(mounts()) == 1
     after = disk()
     node = node_of(after, first=False)
@@ -195,7 +263,8 @@ def test_br55_and_a_pod_that_comes_then_gets_a_real_stage(node_of, disk, mounts,
     with node_of(plugin, enter=False) as node:
         node.mount_pod(_pod("one"), timeout=20)
         plugin.trouble["unmount_device"] = _raise(OperationError("not now"))
-        node.unmount_pod("one", timeout=20)
+        with pytest.raises(WaitTimeoutError):
+            node.unmount_pod("one", timeout=0.3)
         plugin.calls.clear()
         assert node.mount_pod(_pod("two"), timeout=30).ready
         assert _steps(plugin)[-2:] == ["mount_device", "set_up"]
@@ -213,6 +282,6 @@ def test_recon30_without_a_journal_the_directories_tell_of_the_device_too(node_o
         (volume,) = _volumes(node)
         assert volume.name == "example.com/disk//unknown"
         assert volume.device_state is DeviceState.UNCERTAIN
-        assert volume.attachability is Attachability.FALSE
+        assert volume.attachability is Attachability.TRUE  # it may be: a detach too many does no harm
         node.unmount_pod("web", timeout=20)
-    assert plugin.count("tear_down") == 1
+    assert _steps(plugin) == ["tear_down", "unmount_device", "detach"]

@@ -11,12 +11,12 @@ from volumehost.errors import (
     UncertainProgressError,
     UnmountTimeoutError,
 )
-from volumehost.node.actual import AttachedVolume, MountedVolume
 from volumehost.node.device_operations import UnmountDeviceOperation, mounts_elsewhere
 from volumehost.node.mount_operation import MountOperation
 from volumehost.node.operations import Failure, OperationFailedError, Steps
 from volumehost.node.pending import PendingOperation
 from volumehost.node.pods import used_volumes
+from volumehost.node.records import AttachedVolume, MountedVolume
 from volumehost.node.states import Attachability, DeviceState, MountState
 from volumehost.node.unmount_operation import UnmountOperation
 
@@ -160,7 +160,7 @@ def _reconstructed(bench):
             use.spec,
             Attachability.FALSE,
             DeviceState.UNCERTAIN if use.device_mountable else DeviceState.NOT_MOUNTED,
-            device_reconstructed=use.device_mountable,
+            device_owed=use.device_mountable,
         )
     )
     actual.add_reconstructed_mount(

@@ -3,7 +3,7 @@
 import pytest
 
 from volumehost.errors import NoPluginMatchedError
-from volumehost.node.actual import AttachedVolume, MountedVolume
+from volumehost.node.records import AttachedVolume, MountedVolume
 from volumehost.node.states import Attachability, MountState
 
 pytestmark = pytest.mark.root

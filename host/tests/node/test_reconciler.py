@@ -6,13 +6,15 @@ import time
 import pytest
 
 from volumehost.loader.origin import Origin
-from volumehost.node.actual import ActualState, MountedVolume
+from volumehost.node.actual import ActualState
 from volumehost.node.desired import DesiredState, VolumeUse
 from volumehost.node.executor import Executor
 from volumehost.node.journal import Journal
+from volumehost.node.local_control import LocalControl
 from volumehost.node.operations import Services
 from volumehost.node.pending import OperationKey, PendingOperations
 from volumehost.node.reconciler import DirtyKeys, Reconciler
+from volumehost.node.records import MountedVolume
 from volumehost.node.states import Attachability, MountState
 from volumehost.node.timers import Timers
 from volumehost.node.workers import WorkerPool
@@ -61,6 +63,7 @@ class Made:
             timers=self.timers,
             clock=time.monotonic,
             wall_clock=time.time,
+            control=LocalControl(None, None, enabled=False),
         )
         self.pending = PendingOperations(time.monotonic)
         pool = WorkerPool(time.monotonic, size=0)
@@ -117,10 +120,23 @@ def test_what_is_wanted_and_missing_is_mounted(made, want):
     assert made.started == [("volume_mount", "a", "u1")]
 
 
-def test_a_shared_volume_is_mounted_under_a_key_that_excludes_all_pods(made, want):
+def test_br39_on_a_volume_that_pods_share_one_operation_runs_at_a_time(made, want, have):
     want("a", device_mountable=True)
+    want("a", "u2", device_mountable=True)
+    have("a", "u3")
+    have("a", "u4")
+    made.wishes.unwanted |= {("a", "u3"), ("a", "u4")}
+    seen = []
     made.reconciler.run()
-    assert made.started == [("volume_mount", "a", "")]
+    for _ in range(4):
+        ((name, _volume, uid),) = made.started
+        seen.append((name, uid))
+        made.services.actual.mark_unmounted("a", uid)
+        if name == "volume_mount":
+            have("a", uid)
+        made.finish()
+    assert sorted(seen[:2]) == [("volume_unmount", "u3"), ("volume_unmount", "u4")]
+    assert sorted(seen[2:]) == [("volume_mount", "u1"), ("volume_mount", "u2")]
 
 
 def test_what_is_there_and_wanted_is_left_alone(made, want, have):
@@ -160,8 +176,8 @@ def test_scen10_nothing_starts_while_something_runs_and_its_end_brings_it_back(m
     made.reconciler.run()
     assert made.started == [("volume_unmount", "a", "u9")]
     made.finish()
-    assert made.started == [("volume_mount", "a", "")]
-    assert made.notified == ["u9"]
+    assert made.started == [("volume_mount", "a", "u1")]
+    assert made.notified == ["u9", "a"]
 
 
 def test_a_failure_is_looked_at_again_after_its_delay(made, want, until):
@@ -268,4 +284,4 @@ def test_a_key_that_begins_to_wait_while_one_of_two_operations_ends_is_not_forgo
     assert not first.running
     assert made.started == [("volume_unmount", "a", "u2")]
     end(second)
-    assert made.started == [("volume_mount", "a", "")]
+    assert made.started == [("volume_mount", "a", "u3")]

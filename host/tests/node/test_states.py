@@ -6,9 +6,10 @@ import pytest
 
 from volumehost.api.objects import ObjectMeta, PersistentVolume
 from volumehost.errors import VolumeHostError
-from volumehost.node.actual import ActualState, AttachedVolume, MountedVolume
+from volumehost.node.actual import ActualState
 from volumehost.node.desired import DesiredState, VolumeUse, same_spec
-from volumehost.node.states import Attachability, DeviceState, MountState, Need
+from volumehost.node.records import AttachedVolume, MountedVolume
+from volumehost.node.states import Attachability, DeviceState, MountState, Need, ResizeHold
 from volumehost.spec import Spec
 
 EMPTY = {"name": "v", "emptyDir": {}}
@@ -156,15 +157,59 @@ def attached(actual, spec):
 def test_asw30_what_a_volume_lacks(actual, spec):
     assert actual.check("p/vol", "u1").need is Need.ATTACH
     actual.mark_attached("p/vol", "a.b/p", spec, Attachability.TRUE, "/dev/x")
-    assert actual.check("p/vol", "u1") == (Need.MOUNT, "/dev/x")
+    assert actual.check("p/vol", "u1", attachable=True) == (Need.MOUNT, "/dev/x")
     actual.put_mount(_mount(state=MountState.UNCERTAIN))
-    assert actual.check("p/vol", "u1").need is Need.MOUNT
+    assert actual.check("p/vol", "u1", attachable=True).need is Need.MOUNT
     actual.put_mount(_mount())
-    assert actual.check("p/vol", "u1").need is Need.NOTHING
+    assert actual.check("p/vol", "u1", attachable=True).need is Need.NOTHING
     actual.mark_remount_required("p/vol", "u1")
-    assert actual.check("p/vol", "u1").need is Need.REMOUNT
+    assert actual.check("p/vol", "u1", attachable=True).need is Need.REMOUNT
     actual.put_mount(_mount())
-    assert actual.check("p/vol", "u1").need is Need.NOTHING
+    assert actual.check("p/vol", "u1", attachable=True).need is Need.NOTHING
+
+
+def test_br47_an_attachment_that_is_not_confirmed_is_neither_used_nor_forgotten(actual, spec):
+    actual.mark_maybe_attached("p/vol", "a.b/p", spec)
+    assert actual.check("p/vol", "u1", attachable=True).need is Need.ATTACH
+    assert actual.forget_unless_held("p/vol") is not None
+    actual.mark_attached("p/vol", "a.b/p", spec, Attachability.TRUE, "/dev/x")
+    assert actual.check("p/vol", "u1", attachable=True).need is Need.MOUNT
+    actual.mark_unconfirmed("p/vol")
+    assert actual.check("p/vol", "u1", attachable=True).need is Need.ATTACH
+
+
+def test_br49_an_attachment_that_is_not_needed_any_more_is_undone_before_the_first_mount(actual, spec):
+    actual.mark_attached("p/vol", "a.b/p", spec, Attachability.TRUE, "/dev/x")
+    assert actual.check("p/vol", "u1").need is Need.ATTACH
+    actual.put_mount(_mount(uid="u2"))
+    assert actual.check("p/vol", "u1").need is Need.MOUNT
+    actual.mark_unmounted("p/vol", "u2")
+    actual.mark_not_attachable("p/vol")
+    assert actual.check("p/vol", "u1").need is Need.MOUNT
+    assert actual.forget_unless_held("p/vol") is None
+
+
+def test_asw34_what_has_grown_is_to_be_grown_unless_something_holds_it(attached):
+    attached.put_mount(_mount())
+    assert attached.check("p/vol", "u1", size=20).need is Need.NOTHING  # its size here is not known
+    attached.initialize_size("p/vol", 10)
+    attached.initialize_size("p/vol", 5)
+    assert attached.check("p/vol", "u1", size=20).need is Need.RESIZE
+    attached.hold_resize("p/vol", ResizeHold.CLAIM)
+    assert attached.check("p/vol", "u1", size=20).need is Need.NOTHING
+    attached.hold_resize("p/vol", ResizeHold.NONE)
+    assert attached.check("p/vol", "u1", size=20).need is Need.RESIZE
+    assert attached.mark_resized("p/vol", 20)
+    assert attached.check("p/vol", "u1", size=20).need is Need.NOTHING
+    assert not attached.mark_resized("p/unknown", 20)
+
+
+def test_asw25_a_volume_that_cannot_grow_in_use_is_not_tried_again_until_its_entry_is_made_anew(attached):
+    attached.put_mount(_mount())
+    attached.initialize_size("p/vol", 10)
+    attached.hold_resize("p/vol", ResizeHold.IN_USE)
+    attached.hold_resize("p/vol", ResizeHold.NONE)
+    assert attached.check("p/vol", "u1", size=20).need is Need.NOTHING
 
 
 def test_asw10_of_a_known_volume_the_device_path_changes(attached, spec):
@@ -174,7 +219,7 @@ def test_asw10_of_a_known_volume_the_device_path_changes(attached, spec):
     assert (found.device_path, found.device_state, found.attachability) == (
         "/dev/b",
         DeviceState.MOUNTED,
-        Attachability.FALSE,
+        Attachability.TRUE,
     )
 
 
@@ -269,10 +314,10 @@ def test_recon33_a_device_that_was_mounted_meanwhile_keeps_its_newer_path(actual
 
 def test_asw36_mounted_elsewhere_counts_uncertain_ones(attached):
     attached.put_mount(_mount())
-    assert not attached.is_mounted_elsewhere("p/vol", "u1")
+    assert not attached.is_used_elsewhere("p/vol", "a.b/p", "pv", "u1")
     attached.put_mount(_mount(uid="u2", state=MountState.UNCERTAIN))
-    assert attached.is_mounted_elsewhere("p/vol", "u1")
-    assert not attached.is_mounted_elsewhere("unknown", "u1")
+    assert attached.is_used_elsewhere("p/vol", "a.b/p", "pv", "u1")
+    assert not attached.is_used_elsewhere("unknown", "a.b/p", "other", "u1")
 
 
 def test_snapshots_do_not_change(attached):

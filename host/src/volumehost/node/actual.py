@@ -7,66 +7,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from volumehost.errors import VolumeHostError
-from volumehost.node.states import Attachability, DeviceState, MountState, Need
+from volumehost.node.records import AttachedVolume, MountCheck, MountedVolume
+from volumehost.node.states import Attachability, DeviceState, MountState, Need, ResizeHold
 
 if TYPE_CHECKING:
     from volumehost.node.desired import Changed
     from volumehost.spec import Spec
-    from volumehost.volumes import BlockVolumeMapper, Mounter
-
-
-@dataclass(frozen=True, slots=True)
-class MountedVolume:
-    """A volume of a pod that is mounted or may be; enough to tear it down without the pod.
-
-    ``spec`` and ``mounter`` are None for what a restart found and nobody has mounted again. ``is_mount`` tells
-    whether the path was a mount point when it was set up, None when that is not known. ``from_directory``: no journal
-    tells of it, only a directory does.
-    """
-
-    volume: str
-    pod_uid: str
-    pod_name: str
-    pod_namespace: str
-    plugin_name: str
-    inner_name: str
-    state: MountState
-    mode: str = "Filesystem"
-    spec: Spec | None = None
-    mounter: Mounter | None = None
-    mapper: BlockVolumeMapper | None = None
-    path: str = ""
-    is_mount: bool | None = None
-    remount_required: bool = False
-    reconstructed: bool = False
-    from_directory: bool = False
-
-
-@dataclass(slots=True)
-class AttachedVolume:
-    """A volume that the node knows (ASW-01, ASW-05), attached or not in need of that; a snapshot when handed out."""
-
-    name: str
-    plugin_name: str
-    spec: Spec | None
-    attachability: Attachability
-    device_state: DeviceState = DeviceState.NOT_MOUNTED
-    device_path: str = ""
-    device_mount_path: str = ""
-    device_reconstructed: bool = False
-    mode: str = "Filesystem"
-    pods: dict[str, MountedVolume] = field(default_factory=dict)
-
-
-class MountCheck(NamedTuple):
-    """What :meth:`ActualState.check` found: what the volume lacks, and its device path."""
-
-    need: Need
-    device_path: str
 
 
 class ActualState:
@@ -85,7 +35,8 @@ class ActualState:
     ) -> None:
         """The volume is attached, or needs no attaching (ASW-10). Of a known one the device path changes.
 
-        An attachability that a restart left uncertain, and a spec that it could not recover, are filled in too.
+        An attachability that a restart left uncertain, and a spec that it could not recover, are filled in too. What is
+        attached once has to be detached, whatever is said of it later.
         """
         with self._lock:
             known = self._volumes.get(name)
@@ -95,11 +46,38 @@ class ActualState:
                 )
             else:
                 known.device_path = device_path
-                if known.attachability is Attachability.UNCERTAIN:
+                if known.attachability is not Attachability.TRUE:
                     known.attachability = attachability
+                known.attached = True
                 if known.spec is None:
                     known.spec = spec
             self._changed(name, "")
+
+    def mark_maybe_attached(self, name: str, plugin_name: str, spec: Spec) -> None:
+        """An attach is begun: the attachment is neither counted on nor forgotten (BR-47)."""
+        with self._lock:
+            known = self._volumes.get(name)
+            if known is None:
+                mode = spec.volume_mode()
+                known = AttachedVolume(name, plugin_name, spec, Attachability.TRUE, mode=mode)
+                self._volumes[name] = known
+            known.attachability, known.attached = Attachability.TRUE, False
+            self._changed(name, "")
+
+    def mark_unconfirmed(self, name: str) -> None:
+        """A detach has failed: what is left of the attachment is not counted on (DETACH-03)."""
+        with self._lock:
+            known = self._volumes.get(name)
+            if known is not None:
+                known.attached = False
+
+    def mark_not_attachable(self, name: str) -> None:
+        """The volume needs no attaching any more, and is not attached (BR-49). Unknown ones are ignored."""
+        with self._lock:
+            known = self._volumes.get(name)
+            if known is not None:
+                known.attachability, known.attached = Attachability.FALSE, True
+                self._changed(name, "")
 
     def add_reconstructed(self, volume: AttachedVolume) -> bool:
         """Enter a volume that a restart found (ASW-11); False when it is known already."""
@@ -152,7 +130,18 @@ class ActualState:
             volume.device_mount_path = device_mount_path
             volume.device_path = device_path or volume.device_path
             if state is not DeviceState.UNCERTAIN:
-                volume.device_reconstructed = False
+                volume.device_owed = False
+            self._changed(name, "")
+
+    def mark_device_unmounting(self, name: str, device_mount_path: str) -> None:
+        """The unmount of the device is sent: it is not mounted until a new mount succeeds, and may still be (BR-32).
+
+        :raises VolumeHostError: the volume is not known.
+        """
+        with self._lock:
+            volume = self._known(name)
+            volume.device_state, volume.device_mount_path = DeviceState.UNCERTAIN, device_mount_path
+            volume.device_owed = True
             self._changed(name, "")
 
     def set_attachability(self, name: str, attachability: Attachability, device_path: str | None = None) -> None:
@@ -162,6 +151,7 @@ class ActualState:
             if volume is None or volume.attachability is not Attachability.UNCERTAIN:
                 return
             volume.attachability = attachability
+            volume.attached = device_path is not None or attachability is not Attachability.TRUE
             if device_path is not None and volume.device_state is DeviceState.UNCERTAIN:
                 volume.device_path = device_path
             self._changed(name, "")
@@ -187,10 +177,12 @@ class ActualState:
                     spec=mount.spec or former.spec,
                     path=mount.path or former.path,
                     is_mount=former.is_mount if mount.is_mount is None else mount.is_mount,
+                    mount_point=mount.mount_point or former.mount_point,
                 )
             if mount.state is MountState.MOUNTED and mount.reconstructed:
                 mount = replace(mount, reconstructed=False)
             volume.pods[mount.pod_uid] = mount
+            volume.from_directory = volume.from_directory and mount.state is not MountState.MOUNTED
             self._by_pod.setdefault(mount.pod_uid, {})[mount.volume] = None
             self._changed(mount.volume, mount.pod_uid)
 
@@ -239,19 +231,63 @@ class ActualState:
                 volume.pods[pod_uid] = replace(mount, remount_required=True)
                 self._changed(name, pod_uid)
 
+    # --- sizes ----------------------------------------------------------------------------------------------
+
+    def initialize_size(self, name: str, size: int) -> None:
+        """The size that the claim has got, in bytes, unless the node knows better (ASW-24)."""
+        with self._lock:
+            volume = self._volumes.get(name)
+            if volume is not None and not volume.size:
+                volume.size = size
+
+    def mark_resized(self, name: str, size: int) -> bool:
+        """The node has grown the volume; False when it is not known (ASW-24)."""
+        with self._lock:
+            volume = self._volumes.get(name)
+            if volume is None:
+                return False
+            volume.size, volume.resize_failed, volume.resize_hold = size, False, ResizeHold.NONE
+            return True
+
+    def hold_resize(self, name: str, hold: ResizeHold, *, failed: bool | None = None) -> None:
+        """Do not grow the volume for now; ``failed`` remembers a failure that no retry helps (EXPN-32)."""
+        with self._lock:
+            volume = self._volumes.get(name)
+            if volume is None:
+                return
+            if volume.resize_hold not in (ResizeHold.IN_USE, hold):
+                volume.resize_hold = hold
+                for pod_uid in volume.pods:
+                    self._changed(name, pod_uid)
+            if failed is not None:
+                volume.resize_failed = failed
+
     # --- queries --------------------------------------------------------------------------------------------
 
-    def check(self, name: str, pod_uid: str) -> MountCheck:
-        """What a wanted volume lacks (ASW-30)."""
+    def check(self, name: str, pod_uid: str, *, attachable: bool = False, size: int = 0) -> MountCheck:
+        """What a wanted volume lacks (ASW-30).
+
+        :param attachable: it has to be attached before it is used; if not, an attachment is undone before (BR-49).
+        :param size: the size that it is to have, in bytes, 0 for any.
+        """
         with self._lock:
             volume = self._volumes.get(name)
             if volume is None:
                 return MountCheck(Need.ATTACH, "")
-            mount = volume.pods.get(pod_uid)
-            if mount is None or mount.state is MountState.UNCERTAIN:
-                return MountCheck(Need.MOUNT, volume.device_path)
-            need = Need.REMOUNT if mount.remount_required else Need.NOTHING
+            as_wanted = volume.attached and attachable == (volume.attachability is Attachability.TRUE)
+            in_use = volume.pods or volume.device_state.may_be_mounted
+            if not as_wanted and (attachable or not in_use):
+                return MountCheck(Need.ATTACH, volume.device_path)
+            need = _mount_need(volume, pod_uid)
+            if need is Need.NOTHING and 0 < volume.size < size and volume.resize_hold is ResizeHold.NONE:
+                need = Need.RESIZE
             return MountCheck(need, volume.device_path)
+
+    def state_of(self, name: str, pod_uid: str) -> Need:
+        """What the pod's use of the volume lacks, whatever the volume itself lacks."""
+        with self._lock:
+            volume = self._volumes.get(name)
+            return _mount_need(volume, pod_uid) if volume is not None else Need.ATTACH
 
     def get_volume(self, name: str) -> AttachedVolume | None:
         """A snapshot of the volume."""
@@ -280,11 +316,21 @@ class ActualState:
         """Whether the pod has a volume that is mounted or may be (VM-12)."""
         return pod_uid in self._by_pod
 
-    def is_mounted_elsewhere(self, name: str, pod_uid: str) -> bool:
-        """Whether another pod has the volume; uncertain counts (ASW-36)."""
+    def is_used_elsewhere(self, name: str, plugin_name: str, inner_name: str, pod_uid: str) -> bool:
+        """Whether another pod has the PersistentVolume; uncertain counts (ASW-36).
+
+        Without a device the volume has another name for each pod: then the plugin and the inner name tell.
+        """
         with self._lock:
             volume = self._volumes.get(name)
-            return volume is not None and any(uid != pod_uid for uid in volume.pods)
+            if volume is not None and any(uid != pod_uid for uid in volume.pods):
+                return True
+            return any(
+                (mount.plugin_name, mount.inner_name) == (plugin_name, inner_name)
+                for known in self._volumes.values()
+                for uid, mount in known.pods.items()
+                if uid != pod_uid
+            )
 
     def find_by_inner_name(self, pod_uid: str, inner_name: str) -> MountedVolume | None:
         """The pod's volume with that spec name (ASW-37)."""
@@ -320,3 +366,10 @@ class ActualState:
                 subject=name,
             )
         return volume
+
+
+def _mount_need(volume: AttachedVolume, pod_uid: str) -> Need:
+    mount = volume.pods.get(pod_uid)
+    if mount is None or mount.state is MountState.UNCERTAIN:
+        return Need.MOUNT
+    return Need.REMOUNT if mount.remount_required else Need.NOTHING

@@ -13,19 +13,22 @@ from volumehost.errors import VolumeHostError
 from volumehost.hosts.lock import RootDirLock
 from volumehost.hosts.node_host import NodeHost
 from volumehost.hosts.root_dir import prepare_root_dir
+from volumehost.hosts.standalone_host import StandaloneHost
 from volumehost.loader.manager import VolumePluginManager
 from volumehost.node.actual import ActualState
+from volumehost.node.claim_following import ClaimFollowing
 from volumehost.node.desired import DesiredState
 from volumehost.node.executor import HURRY_SECONDS, Executor, OperationMetrics
 from volumehost.node.journal import Journal, read_boot_id
 from volumehost.node.live_status import LiveStatus
+from volumehost.node.local_control import LocalControl
 from volumehost.node.operations import Services, StepObserver
 from volumehost.node.pending import PendingOperations
 from volumehost.node.populator import Populator
 from volumehost.node.reconciler import DirtyKeys, Reconciler
 from volumehost.node.reconstruct import Reconstruction, reconstruct, resolve_attachability
 from volumehost.node.timers import Timers
-from volumehost.node.waiting import PodWaits
+from volumehost.node.waiting import Waits
 from volumehost.node.workers import WorkerPool
 
 if TYPE_CHECKING:
@@ -54,7 +57,13 @@ class Settings:
     clock: Callable[[], float] = time.monotonic
     wall_clock: Callable[[], float] = time.time
     boot_id: str | None = None
+    controllers: bool | None = None
     workers: int = 16
+
+    @property
+    def standalone(self) -> bool:
+        """Whether this manager is the whole cluster: it binds, provisions and attaches by itself."""
+        return self.controllers if self.controllers is not None else self.api is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +77,8 @@ class NodeParts:
     timers: Timers
     populator: Populator
     reconciler: Reconciler
-    waits: PodWaits
+    waits: Waits
+    claims: ClaimFollowing
     status: LiveStatus
     lock: RootDirLock
     found: Reconstruction
@@ -76,13 +86,7 @@ class NodeParts:
 
     def later(self, seconds: float, function: Callable[[], None]) -> None:
         """Call the function on a worker in ``seconds``: it may take its time, which a timer's function must not."""
-
-        def submit() -> None:
-            with contextlib.suppress(RuntimeError):  # the manager ends
-                self.pool.submit(function)
-                self.timers.call_later(HURRY_SECONDS, self.pool.hurry)  # should what it waits for hang
-
-        self.timers.call_later(seconds, submit)
+        _later(self.pool, self.timers, seconds, function)
 
     def close(self, grace: float) -> None:
         """Start nothing more, wait at most ``grace`` seconds for what runs, and let go of the root directory.
@@ -90,9 +94,11 @@ class NodeParts:
         Mounts stay. While an operation still hangs the lock is kept, until the process ends: nobody else may work on
         the same volume meanwhile.
         """
+        self.claims.stop()
         self.reconciler.stop()
         self.timers.stop()
         drained = self.pool.stop(grace)
+        drained = self.services.control.stop(grace) and drained
         if drained:
             for error in self.services.plugins.close():
                 logger.warning("%s", error)
@@ -124,7 +130,7 @@ def start(settings: Settings) -> NodeParts:
 
 def _start_locked(settings: Settings, root_dir: str, lock: RootDirLock) -> NodeParts:
     plugins = settings.plugin_manager or VolumePluginManager()
-    host = NodeHost(
+    host = (StandaloneHost if settings.standalone else NodeHost)(
         root_dir,
         node_name=settings.node_name,
         api=settings.api if settings.api is not None else lambda: _open_store(root_dir),
@@ -148,10 +154,11 @@ def _start_locked(settings: Settings, root_dir: str, lock: RootDirLock) -> NodeP
         timers=Timers(settings.clock),
         clock=settings.clock,
         wall_clock=settings.wall_clock,
+        control=LocalControl(host, plugins, enabled=settings.standalone),
         observer=settings.observer,
     )
     found = reconstruct(services, journal.entries())
-    resolve_attachability(services)
+    resolve_attachability(services, standalone=settings.standalone)
     return _wire(settings, services, dirty, found, lock)
 
 
@@ -161,11 +168,17 @@ def _wire(
     pending = PendingOperations(settings.clock)
     pool = WorkerPool(settings.clock, size=settings.workers)
     timers = services.timers
-    waits = PodWaits(settings.clock, impatient=pool.hurry)
+    waits = Waits(settings.clock, impatient=pool.hurry)
     populator = Populator(services, pending, adopt=settings.adopt)
     for pod_uid in found.ended_pods:
         populator.end(pod_uid)
     executor = Executor(services, pending, pool, timers, settings.metrics)
+    reconciler = Reconciler(dirty, services, executor, populator, timers, notify=waits.notify)
+    control = services.control
+    control.driver_changed = lambda name: _later(pool, timers, 0, lambda: reconciler.driver_changed(name))
+    claims = ClaimFollowing(
+        services.host.get_kube_client, control, populator, timers, lambda function: _later(pool, timers, 0, function)
+    )
     return NodeParts(
         host=services.host,
         services=services,
@@ -173,13 +186,23 @@ def _wire(
         pool=pool,
         timers=timers,
         populator=populator,
-        reconciler=Reconciler(dirty, services, executor, populator, timers, notify=waits.notify),
+        reconciler=reconciler,
         waits=waits,
-        status=LiveStatus(services, pending, populator),
+        claims=claims,
+        status=LiveStatus(services, pending, populator, claims),
         lock=lock,
         found=found,
         owns_api=settings.api is None,
     )
+
+
+def _later(pool: WorkerPool, timers: Timers, seconds: float, function: Callable[[], None]) -> None:
+    def submit() -> None:
+        with contextlib.suppress(RuntimeError):  # the manager ends
+            pool.submit(function)
+            timers.call_later(HURRY_SECONDS, pool.hurry)  # should what it waits for hang
+
+    timers.call_later(seconds, submit)
 
 
 def _share(host: NodeHost, root_dir: str) -> None:

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from volumehost.errors import CapabilityMissingError, VolumeHostError, is_operation_finished_error
+from volumehost.errors import (
+    CapabilityMissingError,
+    TransientOperationError,
+    VolumeHostError,
+    error_chain,
+    is_uncertain_progress_error,
+)
 from volumehost.node.identity import split_unique_volume_name
 from volumehost.node.operations import (
     NO_FAILURE,
@@ -22,9 +28,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from volumehost.loader.loaded import LoadedPlugin
-    from volumehost.node.actual import AttachedVolume
     from volumehost.node.desired import VolumeUse
     from volumehost.node.journal_format import Fields
+    from volumehost.node.records import AttachedVolume
 
 ATTACHING, ATTACHED, DETACHING, DETACH_FAILED = "attaching", "attached", "detaching", "uncertain"
 
@@ -54,16 +60,23 @@ class AttachOperation:
         )
 
     def run(self, steps: Steps) -> None:
-        """Attach and record the device path."""
+        """Ask whether it has to be attached at all, whether it still is, and attach it."""
         use, services = self._use, self._services
-        node = services.host.get_node_name()
         steps.enter("plugin")
         use.plugin.hold(plugin_user(use.volume, ""))
+        known = services.actual.get_volume(use.volume)
         steps.make_intent_durable(required=True)
         steps.enter("attach")
         try:
-            device_path = use.plugin.new_attacher().attach(use.spec, node)
+            if not use.plugin.can_attach(use.spec):
+                self._do_without(known, steps)
+                return
+            services.actual.mark_maybe_attached(use.volume, use.plugin.name, use.spec)
+            services.control.begin()
+            device_path = self._attach(known)
         except BaseException as error:
+            if known is None and _changed_nothing(error):
+                services.actual.mark_detached(use.volume)
             raise self._failure(error) from error
         steps.enter("mark-attached")
         services.actual.mark_attached(use.volume, use.plugin.name, use.spec, Attachability.TRUE, device_path)
@@ -73,10 +86,36 @@ class AttachOperation:
             message = f'AttachVolume.Attach succeeded for volume "{use.inner_name}"'
             recorder.event(use.pod, "Normal", "SuccessfulAttachVolume", message)
 
-    def failed(self, failure: Failure) -> None:
-        """Warning FailedAttachVolume; a call that may have worked must be undone before the volume is forgotten."""
+    def _attach(self, known: AttachedVolume | None) -> str:
+        """The device path; what was attached before a restart is asked for and not attached again (VERIFYATT-01)."""
+        use, node = self._use, self._services.host.get_node_name()
+        attacher = use.plugin.new_attacher()
+        was_attached = known is not None and known.attachability is Attachability.TRUE
+        if known is not None and was_attached and attacher.volumes_are_attached([use.spec], node).get(use.spec):
+            return known.device_path
+        return attacher.attach(use.spec, node)
+
+    def _do_without(self, known: AttachedVolume | None, steps: Steps) -> None:
+        """It needs no attaching any more: what may be attached already is undone, unless it is in use (BR-49)."""
         use, services = self._use, self._services
-        if is_operation_finished_error(failure.error):
+        services.desired.mark_not_attachable(use.volume)
+        if known is None:
+            services.actual.mark_attached(use.volume, use.plugin.name, use.spec, Attachability.FALSE)
+        elif known.attachability is not Attachability.TRUE:
+            services.actual.mark_not_attachable(use.volume)
+        elif known.pods or known.device_state.may_be_mounted:
+            return  # it is detached when it is not mounted any more, as ever (BR-46)
+        else:
+            steps.enter("detach")
+            detach(services, use.plugin, use.volume)
+            services.actual.mark_not_attachable(use.volume)
+        services.note({"v": use.volume, "att": "", **NO_FAILURE})
+        use.plugin.release(plugin_user(use.volume, ""))
+
+    def failed(self, failure: Failure) -> None:
+        """Warning FailedAttachVolume. A call that was made is undone before the volume is forgotten (ATTACH-01)."""
+        use, services = self._use, self._services
+        if services.actual.get_volume(use.volume) is None:  # nothing was called
             services.note({"v": use.volume, "gone": True})
             use.plugin.release(plugin_user(use.volume, ""))
         recorder = services.recorder()
@@ -108,12 +147,13 @@ class DetachOperation:
         volume, services = self._volume, self._services
         steps.enter("plugin")
         plugin = self._plugin()
-        _, plugin_volume_name = split_unique_volume_name(volume.name)
         steps.make_intent_durable(required=False)
         steps.enter("detach")
         try:
-            plugin.new_detacher().detach(plugin_volume_name, services.host.get_node_name())
+            services.control.begin()
+            detach(services, plugin, volume.name)
         except BaseException as error:
+            services.actual.mark_unconfirmed(volume.name)  # DETACH-03
             raise self._failure("DetachVolume.Detach failed", error) from error
         steps.enter("mark-detached")
         services.actual.mark_detached(volume.name)
@@ -139,3 +179,15 @@ class DetachOperation:
         name = volume.spec.name() if volume.spec is not None else "nil"
         details = f'(UniqueName: "{volume.name}") on node "{self._services.host.get_node_name()}"'
         return OperationFailedError(prefix, name, details, cause)
+
+
+def _changed_nothing(error: BaseException) -> bool:
+    """Whether certainly nothing was attached (ERR-01)."""
+    links = list(error_chain(error))
+    return any(isinstance(link, TransientOperationError) for link in links) and not is_uncertain_progress_error(error)
+
+
+def detach(services: Services, plugin: LoadedPlugin, volume: str) -> None:
+    """Call the plugin; the volume by its unique name."""
+    _, plugin_volume_name = split_unique_volume_name(volume)
+    plugin.new_detacher().detach(plugin_volume_name, services.host.get_node_name())

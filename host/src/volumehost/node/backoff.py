@@ -4,30 +4,60 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from volumehost.errors import StorageDriverError, StorageDriverUnavailableError, error_chain
+
 #: Seconds: the first delay, the factor, and the longest delay (CONST-04).
 INITIAL_DELAY = 0.5
 FACTOR = 2.0
 MAXIMUM_DELAY = 122.0
+#: Seconds until a driver is asked again that said "busy" (ABORTED), each time: it is done in a moment (BR-39).
+BUSY_DELAY = 0.1
+#: Seconds until it is looked again for a driver that is not registered; that it has registered is told (BR-27).
+ABSENT_DELAY = 2.0
+
+
+def absent_driver(error: BaseException | None) -> str | None:
+    """The name of the storage driver whose absence is the reason, None for any other reason."""
+    for link in error_chain(error):
+        if isinstance(link, StorageDriverUnavailableError):
+            return link.driver
+    return None
+
+
+def flat_delay(error: BaseException | None) -> float | None:
+    """Seconds until a retry where waiting longer each time is wrong; None where the delay is to grow."""
+    if absent_driver(error) is not None:
+        return ABSENT_DELAY
+    busy = any(isinstance(link, StorageDriverError) and link.code == "ABORTED" for link in error_chain(error))
+    return BUSY_DELAY if busy else None
 
 
 @dataclass(slots=True)
 class Backoff:
-    """What is remembered of an operation's failures; times are those of a monotonic clock, in seconds."""
+    """What is remembered of an operation's failures; times are those of a monotonic clock, in seconds.
+
+    ``attempts`` counts real failures: that a driver was busy or absent is none.
+    """
 
     delay: float = 0.0
     failed_at: float = 0.0
     attempts: int = 0
     error: BaseException | None = None
 
-    def next_delay(self) -> float:
-        """The delay after one failure more: 0.5, 1, 2, 4 ... 64, 122, 122 seconds."""
-        return min(self.delay * FACTOR, MAXIMUM_DELAY) if self.delay else INITIAL_DELAY
+    def delay_after(self, error: BaseException) -> float:
+        """The delay after this failure more: 0.5, 1, 2, 4 ... 64, 122, 122 seconds, or the flat one of its kind."""
+        flat = flat_delay(error)
+        return flat if flat is not None else min(INITIAL_DELAY * FACTOR ** min(self.attempts, 10), MAXIMUM_DELAY)
+
+    def attempts_after(self, error: BaseException) -> int:
+        """How many real failures there are with this one."""
+        return self.attempts + (flat_delay(error) is None)
 
     def failed(self, error: BaseException, now: float) -> None:
-        """Count a failure."""
-        self.delay = self.next_delay()
+        """Count a failure; what is only in the way for now is tried again after the same short delay each time."""
+        self.delay = self.delay_after(error)
+        self.attempts = self.attempts_after(error)
         self.failed_at = now
-        self.attempts += 1
         self.error = error
 
     def reset(self) -> None:

@@ -1,4 +1,6 @@
-"""For each container of a pod: what to mount where, for whatever runs it. Only data; nothing is mounted into anything.
+"""For each container of a pod: what to mount where, and which devices it gets, for whatever runs it.
+
+Only data; nothing is mounted into anything.
 
 Subpaths are the exception: they are bound to a safe place first, because a container could change the path meanwhile.
 """
@@ -15,9 +17,11 @@ from volumehost.node.states import MountState
 from volumehost.sdk.paths import validate_path_no_backsteps
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from volumehost.api.objects import Container, Pod, VolumeMount
-    from volumehost.node.actual import MountedVolume
     from volumehost.node.operations import Services
+    from volumehost.node.records import MountedVolume
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +39,23 @@ class ContainerMount:
 
 
 @dataclass(frozen=True, slots=True)
+class ContainerDevice:
+    """One raw block device of a container: the device on the host, and where the container is to see it."""
+
+    volume: str
+    host_path: str
+    container_path: str
+    read_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class ContainerMounts:
-    """The mounts of one container. ``kind`` is ``init``, ``regular`` or ``ephemeral``."""
+    """The mounts and devices of one container. ``kind`` is ``init``, ``regular`` or ``ephemeral``."""
 
     container: str
     kind: str
     mounts: tuple[ContainerMount, ...] = ()
+    devices: tuple[ContainerDevice, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
@@ -57,7 +72,12 @@ def container_mounts(services: Services, pod: Pod) -> list[ContainerMounts]:
     spec = pod.spec
     kinds = (("init", spec.init_containers), ("regular", spec.containers), ("ephemeral", spec.ephemeral_containers))
     return [
-        ContainerMounts(container.name, kind, tuple(_mounts(services, pod, container, relabelled)))
+        ContainerMounts(
+            container.name,
+            kind,
+            tuple(_mounts(services, pod, container, relabelled)),
+            tuple(_devices(services, pod, container)),
+        )
         for kind, containers in kinds
         for container in containers
     ]
@@ -69,12 +89,7 @@ def _mounts(services: Services, pod: Pod, container: Container, relabelled: set[
     for index, wanted in enumerate(container.volume_mounts):
         mount = services.actual.get_mount(names.get(wanted.name, ""), pod.metadata.uid)
         if mount is None or mount.mounter is None or mount.state is not MountState.MOUNTED:
-            raise FailedPreconditionError(
-                f'cannot find volume "{wanted.name}" to mount into container "{container.name}"',
-                action=f"preparing the mounts of pod {pod.metadata.namespace}/{pod.metadata.name}",
-                subject=wanted.name,
-                hint="mount the pod first",
-            )
+            raise _not_there("mount", wanted.name, container, pod)
         attributes = mount.mounter.get_attributes()
         relabel = attributes.managed and attributes.selinux_relabel and mount.volume not in relabelled
         if relabel:
@@ -95,6 +110,31 @@ def _mounts(services: Services, pod: Pod, container: Container, relabelled: set[
             )
         )
     return found
+
+
+def _devices(services: Services, pod: Pod, container: Container) -> Iterator[ContainerDevice]:
+    """The device itself, not the pod's link to it: not every runtime follows links."""
+    uses = {name: use for use in services.desired.uses_of_pod(pod.metadata.uid) for name in use.outer_names}
+    for wanted in container.volume_devices:
+        use = uses.get(wanted.name)
+        mount = services.actual.get_mount(use.volume, use.pod_uid) if use is not None else None
+        if use is None or mount is None or mount.mapper is None or mount.state is not MountState.MOUNTED:
+            raise _not_there("map", wanted.name, container, pod)
+        yield ContainerDevice(
+            volume=wanted.name,
+            host_path=services.host.get_host_util().eval_host_symlinks(mount.path),
+            container_path=wanted.device_path,
+            read_only=use.spec.read_only,
+        )
+
+
+def _not_there(verb: str, name: str, container: Container, pod: Pod) -> FailedPreconditionError:
+    return FailedPreconditionError(
+        f'cannot find volume "{name}" to {verb} into container "{container.name}"',
+        action=f"preparing the mounts of pod {pod.metadata.namespace}/{pod.metadata.name}",
+        subject=name,
+        hint="mount the pod first",
+    )
 
 
 def _sub_path(wanted: VolumeMount, container: Container, pod: Pod, services: Services) -> str:

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from volumehost.spec import BLOCK_MODE
+
 if TYPE_CHECKING:
     from volumehost.api.objects import Pod
     from volumehost.loader.loaded import LoadedPlugin
@@ -25,7 +27,8 @@ class VolumeUse:
     """One volume as one pod wants it; what the operations get (DSW-10).
 
     ``remounts``: the plugin wants its set-up repeated from time to time. ``size_limit`` is the local ephemeral limit in
-    bytes. ``requested_at`` is on the manager's monotonic clock.
+    bytes. ``size`` is what the PersistentVolume has and ``claim_size`` what its claim has got, in bytes, both 0 where
+    the node has nothing to do for a volume to grow. ``requested_at`` is on the manager's monotonic clock.
     """
 
     volume: str
@@ -38,6 +41,8 @@ class VolumeUse:
     remounts: bool = False
     size_limit: int | None = None
     fs_group: int | None = None
+    size: int = 0
+    claim_size: int = 0
     requested_at: float = 0.0
 
     @property
@@ -49,6 +54,21 @@ class VolumeUse:
     def inner_name(self) -> str:
         """The spec's name: the volume's directory name in the pod (IDENT-03)."""
         return self.spec.name()
+
+    @property
+    def is_block(self) -> bool:
+        """Whether the pod gets a raw block device (SPEC-10)."""
+        return self.spec.volume_mode() == BLOCK_MODE
+
+    @property
+    def wanted_size(self) -> int:
+        """The size that it is to have, in bytes, 0 for any: what is used read-only does not grow (POP-40)."""
+        return 0 if self.spec.read_only else self.size
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether its name is that of the volume on the node, the same for all pods (IDENT-02)."""
+        return self.attachable or self.device_mountable
 
 
 @dataclass(slots=True)
@@ -80,7 +100,7 @@ class DesiredState:
                 use = replace(use, outer_names=names, requested_at=requested_at)
             volume.uses[use.pod_uid] = use
             self._by_pod.setdefault(use.pod_uid, {})[use.volume] = None
-            if former is None or not same_spec(former.spec, use.spec):
+            if former is None or former.attachable != use.attachable or not same_spec(former.spec, use.spec):
                 self._changed(use.volume, use.pod_uid)
             return former
 
@@ -102,6 +122,16 @@ class DesiredState:
         """The pod no longer wants any volume."""
         for volume_name in self.volumes_of_pod(pod_uid):
             self.remove(volume_name, pod_uid)
+
+    def mark_not_attachable(self, volume_name: str) -> None:
+        """The volume needs no attaching any more (POP-31)."""
+        with self._lock:
+            volume = self._volumes.get(volume_name)
+            if volume is None:
+                return
+            for pod_uid, use in list(volume.uses.items()):
+                volume.uses[pod_uid] = replace(use, attachable=False)
+                self._changed(volume_name, pod_uid)
 
     def mark_reported_in_use(self, volume_names: list[str]) -> None:
         """Node status lists these volumes, and no others, as in use (DSW-07)."""

@@ -1,4 +1,4 @@
-"""Unmounting a device's global mount when no pod uses it any more: UNMDEV-01 to -07."""
+"""Taking a device off the node when no pod uses it any more: UNMDEV-01 to -07, and what UNMAPDEV shares with them."""
 
 from __future__ import annotations
 
@@ -9,23 +9,24 @@ from volumehost.hookspecs import DeviceMountableVolumePlugin
 from volumehost.node.journal_format import MOUNTED, UNCERTAIN, UNMOUNTED, UNMOUNTING
 from volumehost.node.operations import NO_FAILURE, Failure, OperationFailedError, Services, Steps, plugin_user
 from volumehost.node.pending import OperationKey
-from volumehost.node.states import DeviceState
+from volumehost.node.states import Attachability, DeviceState
+from volumehost.spec import BLOCK_MODE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from volumehost.loader.loaded import LoadedPlugin
-    from volumehost.node.actual import AttachedVolume
     from volumehost.node.journal_format import Fields
+    from volumehost.node.records import AttachedVolume
 
 #: References of the device mount below here are global mounts themselves, not a pod's use of them (UTIL-19).
 _PLUGINS_PART = "/plugins/kubernetes.io/"
 
 
-class UnmountDeviceOperation:
-    """One run of "unmount this device"; excludes everything else on the volume."""
+class DeviceTeardown:
+    """What unmounting and unmapping a device have in common; excludes everything else on the volume."""
 
-    name = "unmount_device"
+    name: str
     pod_uid = ""
 
     def __init__(self, services: Services, volume: AttachedVolume) -> None:
@@ -37,28 +38,6 @@ class UnmountDeviceOperation:
         """Once the unmount was sent, the device is not mounted until a new mount succeeds (BR-32)."""
         return ({"v": self._volume.name, "dev": UNMOUNTING, "at": round(self._services.wall_clock(), 3)},)
 
-    def run(self, steps: Steps) -> None:
-        """Check that nobody uses it, unmount, check that nobody holds it open, forget the mount."""
-        volume, services = self._volume, self._services
-        steps.enter("plugin")
-        plugin = self._plugin()
-        path = self._mount_path(plugin)
-        steps.enter("check-references")
-        self._check_references(plugin, path)
-        steps.make_intent_durable(required=False)
-        steps.enter("unmount-device")
-        self._mark(DeviceState.UNCERTAIN, path)
-        try:
-            plugin.new_device_unmounter().unmount_device(path)
-        except BaseException as error:
-            raise self._failure("UnmountDevice failed", error) from error
-        steps.enter("check-opened")
-        self._check_opened()
-        steps.enter("mark-unmounted")
-        self._mark(DeviceState.NOT_MOUNTED, "")
-        services.note({"v": volume.name, "dev": UNMOUNTED, "dmpath": "", **NO_FAILURE})
-        plugin.release(plugin_user(volume.name, ""))
-
     def failed(self, failure: Failure) -> None:
         """No event (UNMDEV-06); status and log tell."""
         volume = self._services.actual.get_volume(self._volume.name)
@@ -66,16 +45,75 @@ class UnmountDeviceOperation:
         word = MOUNTED if state is DeviceState.MOUNTED else UNCERTAIN
         self._services.note({"v": self._volume.name, "dev": word, **failure.fields()})
 
-    def _plugin(self) -> LoadedPlugin:
+    def _find(self, interface: type, prefix: str) -> LoadedPlugin:
         name = self._volume.plugin_name
         try:
-            plugin = self._services.plugins.find_device_mountable_plugin_by_name(name)
+            plugin = self._services.plugins.find_plugin_by_name(name)
         except VolumeHostError as error:
-            raise self._failure("UnmountDevice.FindDeviceMountablePluginByName failed", error) from error
-        if plugin is None:
-            missing = SpecError(f"{name} does not implement {DeviceMountableVolumePlugin.__name__}", subject=name)
-            raise self._failure("UnmountDevice.FindDeviceMountablePluginByName failed", missing)
+            raise self._failure(prefix, error) from error
+        if not plugin.supports(interface):
+            missing = SpecError(f"{name} does not implement {interface.__name__}", subject=name)
+            raise self._failure(prefix, missing)
         return plugin
+
+    def _finish(self, steps: Steps, plugin: LoadedPlugin) -> None:
+        """Check that nobody holds the device open (UNMDEV-05), then forget its mount."""
+        volume, services = self._volume, self._services
+        steps.enter("check-opened")
+        self._check_opened()
+        steps.enter("mark-unmounted")
+        services.actual.set_device(volume.name, DeviceState.NOT_MOUNTED)
+        services.note({"v": volume.name, "dev": UNMOUNTED, "dmpath": "", **NO_FAILURE})
+        if volume.attachability is not Attachability.TRUE:
+            plugin.release(plugin_user(volume.name, ""))
+
+    def _check_opened(self) -> None:
+        device = self._volume.device_path
+        host_util = self._services.host.get_host_util()
+        try:
+            opened = bool(device) and host_util.path_is_device(device) and host_util.device_opened(device)
+        except FileNotFoundError:
+            opened = False
+        except (OSError, VolumeHostError) as error:
+            if "does not exist" not in str(error):
+                raise self._failure(f"{self._words}.DeviceOpened failed", error) from error
+            opened = False
+        if opened:
+            busy = FailedPreconditionError("the device is in use when it was no longer expected to be in use")
+            raise self._failure(f"{self._words} failed", busy)
+
+    @property
+    def _words(self) -> str:
+        return "UnmapDevice" if self._volume.mode == BLOCK_MODE else "UnmountDevice"
+
+    def _failure(self, prefix: str, cause: BaseException) -> OperationFailedError:
+        volume = self._volume
+        name = volume.spec.name() if volume.spec is not None else "nil"
+        details = f'(UniqueName: "{volume.name}") on node "{self._services.host.get_node_name()}"'
+        return OperationFailedError(prefix, name, details, cause)
+
+
+class UnmountDeviceOperation(DeviceTeardown):
+    """One run of "unmount this device"."""
+
+    name = "unmount_device"
+
+    def run(self, steps: Steps) -> None:
+        """Check that nobody uses it, unmount, check that nobody holds it open, forget the mount."""
+        volume, services = self._volume, self._services
+        steps.enter("plugin")
+        plugin = self._find(DeviceMountableVolumePlugin, "UnmountDevice.FindDeviceMountablePluginByName failed")
+        path = self._mount_path(plugin)
+        steps.enter("check-references")
+        self._check_references(plugin, path)
+        steps.make_intent_durable(required=False)
+        steps.enter("unmount-device")
+        services.actual.mark_device_unmounting(volume.name, path)
+        try:
+            plugin.new_device_unmounter().unmount_device(path)
+        except BaseException as error:
+            raise self._failure("UnmountDevice failed", error) from error
+        self._finish(steps, plugin)
 
     def _mount_path(self, plugin: LoadedPlugin) -> str:
         """The plugin's answer; the recorded path where the plugin no longer can tell (UNMDEV-02)."""
@@ -103,30 +141,6 @@ class UnmountDeviceOperation:
                 f'the device mount path "{path}" is still mounted by other references {elsewhere}', subject=path
             )
             raise self._failure("GetDeviceMountRefs check failed", busy)
-
-    def _check_opened(self) -> None:
-        device = self._volume.device_path
-        host_util = self._services.host.get_host_util()
-        try:
-            opened = bool(device) and host_util.path_is_device(device) and host_util.device_opened(device)
-        except FileNotFoundError:
-            opened = False
-        except (OSError, VolumeHostError) as error:
-            if "does not exist" not in str(error):
-                raise self._failure("UnmountDevice.DeviceOpened failed", error) from error
-            opened = False
-        if opened:
-            busy = FailedPreconditionError("the device is in use when it was no longer expected to be in use")
-            raise self._failure("UnmountDevice failed", busy)
-
-    def _mark(self, state: DeviceState, path: str) -> None:
-        self._services.actual.set_device(self._volume.name, state, device_mount_path=path)
-
-    def _failure(self, prefix: str, cause: BaseException) -> OperationFailedError:
-        volume = self._volume
-        name = volume.spec.name() if volume.spec is not None else "nil"
-        details = f'(UniqueName: "{volume.name}") on node "{self._services.host.get_node_name()}"'
-        return OperationFailedError(prefix, name, details, cause)
 
 
 def mounts_elsewhere(path: str, references: list[str]) -> list[str]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from volumehost.errors import RootDirectoryError
+from volumehost.node.backoff import absent_driver
 from volumehost.node.operations import Failure, Operation, Services, Steps, intent_refused
 from volumehost.node.pending import OperationKey, PendingOperation, PendingOperations
 from volumehost.node.timers import Timers
@@ -108,6 +109,10 @@ class Executor:
         """Whether any operation on the volume runs, or on the volume of this pod."""
         return self._pending.is_pending(OperationKey(volume, pod_uid))
 
+    def forget_failures(self, obsolete: Callable[[BaseException], bool], volume: str | None = None) -> list[str]:
+        """What failed for a reason that is gone may start at once; returns the volumes concerned."""
+        return self._pending.reset_where(obsolete, volume)
+
     def _watch(self) -> None:
         """While operations run: hurry when some wait (BR-52), and note where slow ones are."""
         now = self._services.clock()
@@ -130,10 +135,19 @@ class Executor:
         except BaseException as error:  # noqa: BLE001 - on a worker every one is a plugin's own (NPO-17, BR-18)
             failure = error
         if failure is not None:
+            if absent_driver(failure) is not None:
+                self._watch_drivers()
             self._tell(operation, entry, failure)
         retry_in = self._pending.finish(entry, failure)
         self._count(operation.name, self._services.clock() - started, failure)
         self.on_finished(operation.key.volume, operation.pod_uid, retry_in)
+
+    def _watch_drivers(self) -> None:
+        """From the first driver that is missing on it is heard when one registers (BR-27)."""
+        try:
+            self._services.control.watch_drivers()
+        except Exception:
+            logger.exception("storage drivers cannot be watched; what waits for one looks again every few seconds")
 
     def _count(self, name: str, seconds: float, failure: BaseException | None) -> None:
         if self._metrics is None:
@@ -145,12 +159,13 @@ class Executor:
 
     def _tell(self, operation: Operation, entry: PendingOperation, failure: BaseException) -> None:
         # The first failure is a warning; what happens again and again is told by status and counted events.
-        log = logger.warning if entry.backoff.attempts == 0 else logger.debug
-        log("operation %s failed, attempt %d: %s", operation.name, entry.backoff.attempts + 1, failure)
+        log = logger.warning if entry.backoff.error is None else logger.debug
+        attempts = entry.backoff.attempts_after(failure)
+        log("operation %s failed, attempt %d: %s", operation.name, attempts, failure)
         logger.debug("operation %s on %s", operation.name, operation.key, exc_info=failure)
-        retry_at = self._services.wall_clock() + entry.backoff.next_delay()
+        retry_at = self._services.wall_clock() + entry.backoff.delay_after(failure)
         try:
-            operation.failed(Failure(failure, entry.backoff.attempts + 1, retry_at))
+            operation.failed(Failure(failure, attempts, retry_at))
         except Exception:
             logger.exception("the failure of %s on %s could not be recorded", operation.name, operation.key)
 

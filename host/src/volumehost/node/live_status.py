@@ -6,6 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from volumehost.errors import PluginLookupError
+from volumehost.node.backoff import absent_driver
+from volumehost.node.claims import ClaimPendingError
 from volumehost.node.pending import OperationKey
 from volumehost.node.pods import used_volumes
 from volumehost.node.recorded_status import Witnesses
@@ -14,15 +16,19 @@ from volumehost.node.status import PodStatus, VolumeStatus, pod_state
 
 if TYPE_CHECKING:
     from volumehost.api.objects import Pod
-    from volumehost.node.actual import MountedVolume
+    from volumehost.node.claim_following import ClaimFollowing
     from volumehost.node.desired import VolumeUse
     from volumehost.node.operations import Services
     from volumehost.node.pending import PendingOperation, PendingOperations
     from volumehost.node.populator import Populator
+    from volumehost.node.records import MountedVolume
 
 _RUNNING = {
     "volume_mount": "mounting",
     "volume_unmount": "unmounting",
+    "map_volume": "mounting",
+    "unmap_volume": "unmounting",
+    "unmap_device": "unmounting",
     "volume_attach": "mounting",
     "unmount_device": "unmounting",
     "volume_detach": "unmounting",
@@ -32,10 +38,13 @@ _RUNNING = {
 class LiveStatus:
     """Makes status records from the manager's own state. Never touches a mount: one that hangs must not hold it up."""
 
-    def __init__(self, services: Services, pending: PendingOperations, populator: Populator) -> None:
+    def __init__(
+        self, services: Services, pending: PendingOperations, populator: Populator, claims: ClaimFollowing
+    ) -> None:
         self._services = services
         self._pending = pending
         self._populator = populator
+        self._claims = claims
 
     def of_pod(self, pod: Pod) -> PodStatus:
         """The pod's volumes, in the order of its manifest, then what is left of volumes that it no longer lists."""
@@ -56,8 +65,7 @@ class LiveStatus:
                     volumes.append(self._of_mount(mount))
                     told.add(mount.volume)
                 else:
-                    volumes.append(VolumeStatus(volume.name, "pending" if record else "not-mounted",
-                                                error=str(error) if error else ""))  # fmt: skip
+                    volumes.append(self._of_unresolved(volume.name, error, known=record is not None))
             else:
                 told.add(unique_name)
                 volumes.append(self._of_use(volume.name, unique_name, uid))
@@ -70,6 +78,14 @@ class LiveStatus:
         state = pod_state(tuple(volumes), ending=ending)
         return PodStatus(pod.metadata.namespace, pod.metadata.name, uid, state, tuple(volumes))
 
+    def _of_unresolved(self, name: str, error: Exception | None, *, known: bool) -> VolumeStatus:
+        """A volume that cannot start yet; of a claim that is being provisioned, the step of that."""
+        state = "pending" if known else "not-mounted"
+        if not isinstance(error, ClaimPendingError):
+            return VolumeStatus(name, state, error=str(error) if error else "")
+        step = self._claims.step(error)
+        return VolumeStatus(name, state, operation="volume_provision", step=step, error="" if step else str(error))
+
     def of_leftover(self, pod_uid: str) -> PodStatus:
         """A pod that is known only by what is mounted for it."""
         mounts = self._services.actual.mounts_of_pod(pod_uid)
@@ -78,6 +94,29 @@ class LiveStatus:
         volumes = tuple(self._of_mount(mount) for mount in mounts)
         state = "unmounting" if self._populator.has_ended(pod_uid) else pod_state(volumes, ending=False)
         return PodStatus(namespace, name, pod_uid, state, volumes, note="the pod is not in the API")
+
+    def of_devices(self, volumes: list[str]) -> list[str]:
+        """For each volume that no pod uses and that is still on the node, where that stands, in one line (BR-83)."""
+        lines = []
+        for name in volumes:
+            known = self._services.actual.get_volume(name)
+            if known is None:
+                continue
+            entry = self._pending.find(OperationKey(name))
+            what = "mounted on the node" if known.device_state.may_be_mounted else "attached to the node"
+            error, attempts, retry_in = self._failure(entry)
+            status = VolumeStatus(
+                volume=known.spec.name() if known.spec is not None else name,
+                state=f"still {what}",
+                plugin=known.plugin_name,
+                operation=entry.name if entry is not None else "",
+                step=entry.step if entry is not None else "",
+                attempts=attempts,
+                error=error,
+                retry_in=retry_in,
+            )
+            lines.append(status.explain())
+        return lines
 
     def _of_use(self, outer_name: str, unique_name: str, pod_uid: str) -> VolumeStatus:
         use = self._services.desired.get(unique_name, pod_uid)
@@ -147,5 +186,5 @@ def _state(entry: PendingOperation | None, mount: MountedVolume | None) -> str:
     if running:
         return running
     if entry is not None and entry.backoff.error is not None:
-        return "failed"
+        return "waiting" if absent_driver(entry.backoff.error) is not None else "failed"
     return "uncertain" if mount is not None else "pending"

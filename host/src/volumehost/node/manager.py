@@ -6,7 +6,6 @@ The one entry to the node for the command line, the agent and embedding programs
 from __future__ import annotations
 
 import copy
-import logging
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -15,7 +14,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from volumehost.errors import (
-    ApiError,
     FailedPreconditionError,
     ObjectNotFoundError,
     VolumeHostError,
@@ -27,10 +25,12 @@ from volumehost.node.mounting import PodMounting
 from volumehost.node.orphans import OrphanedPod, orphaned_pods, remove_orphans
 from volumehost.node.pod_objects import DEFAULT_NAMESPACE, apply_pod, delete_pod
 from volumehost.node.unmounting import PodUnmounting
+from volumehost.node.upkeep import Upkeep
 
 if TYPE_CHECKING:
     from volumehost.api.client import ApiClient
     from volumehost.api.objects import Pod
+    from volumehost.control.plane import ControlPlane
     from volumehost.host_services import MountInterface
     from volumehost.hosts.node_host import NodeHost
     from volumehost.loader.events import DynamicPluginProber
@@ -39,17 +39,10 @@ if TYPE_CHECKING:
     from volumehost.node.executor import OperationMetrics
     from volumehost.node.operations import StepObserver
     from volumehost.node.status import PodStatus
-
-logger = logging.getLogger(__name__)
+    from volumehost.storage_driver import StorageDrivers
 
 #: Longest wait for a pod's volumes, in seconds (CONST-02).
 POD_TIMEOUT = 123.0
-
-#: How long until an API that did not list its pods is asked again, in seconds.
-LEARN_SECONDS = 1.0
-
-#: How often everything is looked at, to heal what no event told of, in seconds.
-RESYNC_SECONDS = 600.0
 
 #: How long leaving a manager waits for operations that run, in seconds.
 EXIT_GRACE = 10.0
@@ -88,6 +81,9 @@ class VolumeManager:
     :param adopt: tear down volumes of which only a directory tells and that no pod wants; for a node's agent.
     :param share_root: put the root directory on a shared mount, so that mounts reach containers that run already; for
         a node's agent. The mount stays.
+    :param controllers: bind and provision claims, attach and grow volumes in this process, as a cluster's control plane
+        would. By default that is so with the embedded store. It begins when a pod needs it; for a node's agent
+        (``adopt``) at once.
     :param observer: is told of every step of every operation.
     :param metrics: counts finished operations.
     :param exit_grace: seconds that leaving waits for operations that run. While one still hangs after that, the root
@@ -106,6 +102,7 @@ class VolumeManager:
         mounter: MountInterface | None = None,
         adopt: bool = False,
         share_root: bool = False,
+        controllers: bool | None = None,
         observer: StepObserver | None = None,
         metrics: OperationMetrics | None = None,
         exit_grace: float = EXIT_GRACE,
@@ -122,6 +119,7 @@ class VolumeManager:
             mounter=mounter,
             adopt=adopt,
             share_root=share_root,
+            controllers=controllers,
             observer=observer,
             metrics=metrics,
             clock=clock,
@@ -148,13 +146,18 @@ class VolumeManager:
             if api is None:
                 raise FailedPreconditionError("the manager has no API", action="entering a VolumeManager")
             self._at_work = at_work = _AtWork(parts, PodMounting(parts), PodUnmounting(parts, api), api)
+            upkeep = Upkeep(parts, api, at_work.mounting)
+            parts.claims.changed = at_work.mounting.resolve
             if parts.services.actual.pods() or parts.found.ended_pods:
-                self._learn_pods()
+                upkeep.learn_pods()
                 at_work.unmounting.finish_what_was_begun()
             else:
                 parts.populator.set_known(())
             parts.reconciler.run()
-            parts.timers.call_later(RESYNC_SECONDS, self._resync)
+            upkeep.begin()
+            if self._settings.adopt:
+                parts.services.control.watch_drivers()
+                parts.claims.begin()
         except BaseException:
             self._at_work = None
             parts.close(self._exit_grace)
@@ -183,6 +186,25 @@ class VolumeManager:
     def api(self) -> ApiClient:
         """The API."""
         return self._now.api
+
+    @property
+    def control(self) -> ControlPlane:
+        """The control plane of this manager, at work from now on.
+
+        :raises FailedPreconditionError: it has none, since controllers elsewhere do its work.
+        """
+        control = self._now.parts.services.control
+        self._now.parts.claims.begin()
+        if control.plane is None:
+            raise FailedPreconditionError(
+                "controllers elsewhere do this", action="using the control plane", hint="make it with controllers=True"
+            )
+        return control.plane
+
+    @property
+    def drivers(self) -> StorageDrivers:
+        """The storage drivers of all loaded plugins."""
+        return self._now.parts.services.control.drivers
 
     @property
     def root_dir(self) -> str:
@@ -361,24 +383,3 @@ class VolumeManager:
         from volumehost.api.objects import Pod
 
         return self._now.api.list(Pod).items
-
-    def _learn_pods(self) -> None:
-        """Ask the API which pods there are; until it answers nothing is unmounted (BR-15)."""
-        parts = self._now.parts
-        try:
-            parts.populator.set_known(self._pods_in_api())
-        except ApiError as error:
-            logger.warning("pods are not known yet, nothing is unmounted: %s", error)
-            parts.later(LEARN_SECONDS, self._learn_again)
-
-    def _resync(self) -> None:
-        if self._at_work is not None:
-            self._at_work.parts.reconciler.resync()
-            self._at_work.parts.timers.call_later(RESYNC_SECONDS, self._resync)
-
-    def _learn_again(self) -> None:
-        if self._at_work is None:
-            return
-        self._learn_pods()
-        if self._at_work.parts.populator.complete:
-            self._at_work.parts.reconciler.resync()

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from typing import TYPE_CHECKING
 
 from volumehost.errors import FailedPreconditionError, VolumeHostError, VolumesFailedError, WaitTimeoutError
+from volumehost.hookspecs import AttachableVolumePlugin
+from volumehost.node.claims import ClaimPendingError
 from volumehost.node.pending import OperationKey
 from volumehost.node.states import Need
 
@@ -21,6 +24,9 @@ logger = logging.getLogger(__name__)
 RESOLVE_SECONDS = 0.5
 RESOLVE_MAXIMUM_SECONDS = 30.0
 
+#: Reason of the event that the node has no attachment left for a volume (VM-07).
+LIMIT_EXCEEDED = "VolumeAttachmentLimitExceeded"
+
 
 class PodMounting:
     """Mounts pods with the parts of a manager."""
@@ -28,6 +34,7 @@ class PodMounting:
     def __init__(self, parts: NodeParts) -> None:
         self._parts = parts
         self._actual = parts.services.actual
+        self._claims = parts.claims
 
     def begin(self, pod: Pod) -> None:
         """Enter what the pod wants and start what is missing; content that plugins refresh is refreshed (POP-16).
@@ -45,10 +52,24 @@ class PodMounting:
         self.notice_lost_mounts(uid)
         parts.reconciler.run()
 
+    def sync(self) -> None:
+        """What the kubelet does at each pod sync: refresh what plugins refresh, and follow claims and drivers (POP-16).
+
+        Pods without such volumes are not looked at.
+        """
+        for record in self._parts.populator.records():
+            uid = record.pod.metadata.uid
+            uses = self._parts.services.desired.uses_of_pod(uid)
+            if any(use.remounts or use.spec.persistent_volume is not None for use in uses):
+                with contextlib.suppress(FailedPreconditionError):  # it ended meanwhile
+                    self.begin(record.pod)
+
     def wait(self, pod: Pod, timeout: float, attempts: int | None) -> PodStatus:
         """Wait until every used volume is mounted; see ``VolumeManager.wait_for_pod``."""
         uid = pod.metadata.uid
-        settled = self._parts.waits.wait(uid, lambda: self.is_ready(uid) or self._is_hopeless(uid, attempts), timeout)
+        settled = self._parts.waits.wait(
+            (uid,), lambda: self.is_ready(uid) or self._is_hopeless(uid, attempts), timeout
+        )
         self._parts.services.journal.flush()  # what the caller is told now is on record, should the process be killed
         ready = self.is_ready(uid)
         status = self._parts.status.of_pod(pod)
@@ -60,6 +81,10 @@ class PodMounting:
         details = [volume.explain() for volume in missing]
         name = f"{pod.metadata.namespace}/{pod.metadata.name}"
         text = f"unmounted volumes=[{' '.join(sorted(volume.volume for volume in missing))}]"
+        exhausted = self._exhausted(uid)
+        if exhausted:
+            details += [f"{LIMIT_EXCEEDED}: {line}" for line in exhausted]
+            self._tell_exhausted(pod, exhausted)
         if settled:
             raise VolumesFailedError(text, details=details, action=f"mounting pod {name}", subject=name)
         raise WaitTimeoutError(
@@ -69,6 +94,27 @@ class PodMounting:
             subject=name,
             hint="they are tried again the next time",
         )
+
+    def _exhausted(self, uid: str) -> list[str]:
+        """Of the volumes that wait, those for which the node has no attachment left (VM-07, CSI-PLUG-25)."""
+        found = []
+        for use in self._parts.services.desired.uses_of_pod(uid):
+            need = self._actual.check(use.volume, uid, attachable=use.attachable).need
+            if need is not Need.ATTACH or not use.plugin.supports(AttachableVolumePlugin):
+                continue
+            try:
+                exhausted = use.plugin.verify_exhausted_resource(use.spec)
+            except Exception:
+                logger.debug("whether the node is at its limit for %s is not known", use.volume, exc_info=True)
+                continue
+            if exhausted:
+                found.append(f"this node cannot take another volume like {use.inner_name} of {use.plugin.name}")
+        return found
+
+    def _tell_exhausted(self, pod: Pod, lines: list[str]) -> None:
+        recorder = self._parts.services.recorder()
+        if recorder is not None:
+            recorder.event(pod, "Warning", LIMIT_EXCEEDED, "; ".join(lines))
 
     def is_ready(self, uid: str) -> bool:
         """Whether every volume that the pod uses is mounted, and refreshed if it wanted that and it did not fail."""
@@ -80,7 +126,7 @@ class PodMounting:
 
     def _is_usable(self, volume: str, uid: str) -> bool:
         """A refresh that failed is tried again, and status tells of it; what is mounted stays usable meanwhile."""
-        need = self._actual.check(volume, uid).need
+        need = self._actual.state_of(volume, uid)
         if need is not Need.REMOUNT:
             return need is Need.NOTHING
         entry = self._parts.pending.find(OperationKey(volume, uid))
@@ -93,7 +139,7 @@ class PodMounting:
             if not mount.is_mount:
                 continue
             try:
-                there = mounter.is_mount_point(mount.path)
+                there = mounter.is_mount_point(mount.mount_point or mount.path)
             except (OSError, VolumeHostError):
                 there = False
             if not there:
@@ -109,7 +155,14 @@ class PodMounting:
             return False
         status = self._parts.status.of_pod(record.pod)
         waiting = [volume for volume in status.volumes if not volume.ready and volume.state != "unused"]
-        return bool(waiting) and all(_has_failed(volume, record, attempts or 1) for volume in waiting)
+        return bool(waiting) and all(self._has_failed(volume, record, attempts) for volume in waiting)
+
+    def _has_failed(self, volume: VolumeStatus, record: PodRecord, attempts: int | None) -> bool:
+        """What is only in progress has not failed; what nobody can do anything about has, at once."""
+        error = record.errors.get(volume.volume)
+        if isinstance(error, ClaimPendingError) and self._claims.is_looked_after:
+            return attempts is not None and self._claims.final_failures(error) >= attempts
+        return error is not None or volume.attempts >= (attempts or 1)
 
     def _unmounting(self, pod: Pod) -> FailedPreconditionError:
         return FailedPreconditionError(
@@ -120,8 +173,9 @@ class PodMounting:
         )
 
     def _look_after(self, record: PodRecord, delay: float) -> None:
-        """Volumes that cannot be resolved yet are tried again, ever more rarely."""
+        """Volumes that cannot be resolved yet are tried again: when their claims change, or else ever more rarely."""
         self._record_problems(record)
+        self._claims.follow(record)
         if record.errors:
             self._parts.later(delay, lambda: self._resolve_again(record, delay))
 
@@ -134,13 +188,12 @@ class PodMounting:
             services.note({"p": uid, "problems": problems})
 
     def _resolve_again(self, record: PodRecord, delay: float) -> None:
+        if self._parts.populator.record(record.pod.metadata.uid) is record:  # not refreshed or ended meanwhile
+            self.resolve(record, min(2 * delay, RESOLVE_MAXIMUM_SECONDS))
+
+    def resolve(self, record: PodRecord, delay: float = RESOLVE_SECONDS) -> None:
+        """Look anew at what the pod's volumes lead to, since it may have changed."""
         parts, uid = self._parts, record.pod.metadata.uid
-        if parts.populator.record(uid) is not record:
-            return  # refreshed or ended meanwhile
-        self._look_after(parts.populator.add(record.pod), min(2 * delay, RESOLVE_MAXIMUM_SECONDS))
+        self._look_after(parts.populator.add(record.pod), delay)
         parts.reconciler.run()
         parts.waits.notify(uid)
-
-
-def _has_failed(volume: VolumeStatus, record: PodRecord, attempts: int) -> bool:
-    return volume.volume in record.errors or volume.attempts >= attempts

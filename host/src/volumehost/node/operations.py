@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from volumehost.node.desired import DesiredState
     from volumehost.node.journal import Journal
     from volumehost.node.journal_format import Fields
+    from volumehost.node.local_control import LocalControl
     from volumehost.node.pending import OperationKey, PendingOperation
     from volumehost.node.timers import Timers
 
@@ -55,6 +56,7 @@ class Services:
     timers: Timers
     clock: Callable[[], float]
     wall_clock: Callable[[], float]
+    control: LocalControl
     observer: StepObserver | None = None
     attach_timeout: float = WAIT_FOR_ATTACH_SECONDS
 

@@ -145,6 +145,18 @@ class PendingOperations:
                 if not entry.running:
                     self._remove(entry)
 
+    def reset_where(self, obsolete: Callable[[BaseException], bool], volume: str | None = None) -> list[str]:
+        """Forget failures whose reason is gone, of one volume or of all; returns the volumes concerned."""
+        found = []
+        with self._lock:
+            names = list(self._entries) if volume is None else [volume]
+            for name in names:
+                for entry in list(self._entries.get(name, ())):
+                    if not entry.running and entry.backoff.error is not None and obsolete(entry.backoff.error):
+                        self._remove(entry)
+                        found.append(name)
+        return found
+
     def running(self) -> list[PendingOperation]:
         """All that run now."""
         with self._lock:

@@ -14,6 +14,7 @@ from volumehost.node.desired import same_spec
 from volumehost.node.pending import OperationKey, PendingOperations
 from volumehost.node.pods import used_volumes, workload_has_ended
 from volumehost.node.resolver import Resolver
+from volumehost.node.states import ResizeHold
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -68,6 +69,8 @@ class Populator:
             former = self._services.desired.add(use)
             if former is not None and not same_spec(former.spec, use.spec):
                 self._pending.reset(OperationKey(use.volume, uid))
+            if use.size:  # what its claim did not allow may be allowed now
+                self._services.actual.hold_resize(use.volume, ResizeHold.NONE)
             wanted.add(use.volume)
         record.processed = not record.errors
         with self._lock:
@@ -159,5 +162,8 @@ class Populator:
         )
 
     def is_device_unwanted(self, volume: str) -> bool:
-        """Whether it is certain that no pod wants the volume."""
-        return self._complete and not self._services.desired.has_volume(volume)
+        """Whether it is certain that no pod wants the volume; of what only the disk tells, who adopts it says so."""
+        if not self._complete or self._services.desired.has_volume(volume):
+            return False
+        known = self._services.actual.get_volume(volume)
+        return self._adopt or known is None or not known.from_directory

@@ -14,10 +14,16 @@ from typing import TYPE_CHECKING, Protocol
 
 from volumehost.errors import AlreadyRunningError, BackoffError, VolumeHostError
 from volumehost.node.attach_operations import AttachOperation, DetachOperation
+from volumehost.node.backoff import absent_driver
 from volumehost.node.device_operations import UnmountDeviceOperation
+from volumehost.node.expand_operation import ExpandOperation
+from volumehost.node.map_operation import MapOperation
 from volumehost.node.mount_operation import MountOperation
+from volumehost.node.set_up_operation import is_in_use_by_another
 from volumehost.node.states import Attachability, Need
+from volumehost.node.unmap_operation import UnmapDeviceOperation, UnmapOperation
 from volumehost.node.unmount_operation import UnmountOperation
+from volumehost.spec import BLOCK_MODE
 
 if TYPE_CHECKING:
     from volumehost.node.desired import VolumeUse
@@ -106,6 +112,10 @@ class Reconciler:
         for mount in self._services.actual.mounts_of_pod(pod_uid):
             self._dirty.mark(mount.volume, pod_uid)
 
+    def look_at_volume(self, volume: str) -> None:
+        """Nobody may want the volume any more: look at it in the next run."""
+        self._dirty.mark(volume, "")
+
     def finished(self, volume: str, pod_uid: str, retry_in: float) -> None:
         """An operation has ended: what waited for it may start, and what failed is retried after its backoff."""
         if retry_in:
@@ -115,9 +125,24 @@ class Reconciler:
             self._dirty.mark(*key)
         if pod_uid:
             self._dirty.mark(volume, pod_uid)
+            if not retry_in:
+                self._wake_refused(volume, pod_uid)
         self.run()
         if pod_uid:
             self._notify(pod_uid)
+        self._notify(volume)
+
+    def _wake_refused(self, volume: str, pod_uid: str) -> None:
+        """A pod that was kept out because this one had the volume may have it now."""
+        others = [uid for uid in self._services.desired.pods_of_volume(volume) if uid != pod_uid]
+        if others and self._executor.forget_failures(is_in_use_by_another, volume):
+            for uid in others:
+                self._dirty.mark(volume, uid)
+
+    def driver_changed(self, name: str) -> None:
+        """A storage driver came, left or changed: what waited for it is tried at once (BR-27)."""
+        for volume in self._executor.forget_failures(lambda error: absent_driver(error) in (name, "")):
+            self._retry(volume)
 
     def stop(self) -> None:
         """Start nothing any more."""
@@ -160,30 +185,37 @@ class Reconciler:
     def _unmount(self, volume: str, pod_uid: str) -> None:
         """RECON-L-10."""
         mount = self._services.actual.get_mount(volume, pod_uid)
-        if mount is None or not self._wishes.is_unwanted(volume, pod_uid) or self._is_blocked(volume, pod_uid, pod_uid):
+        if mount is None or not self._wishes.is_unwanted(volume, pod_uid):
             return
-        self._start(UnmountOperation(self._services, mount), volume)
+        # Of a volume that pods share one call at a time is on its way, unmounts too (BR-39, CSI-WIRE-14).
+        if self._is_blocked(volume, pod_uid if mount.is_named_by_pod else "", pod_uid):
+            return
+        operation = UnmapOperation if mount.is_block else UnmountOperation
+        self._start(operation(self._services, mount), volume)
 
     def _mount(self, volume: str, pod_uid: str) -> None:
         """RECON-L-20 to -25."""
         use = self._services.desired.get(volume, pod_uid)
         if use is None or not self._wishes.may_mount(pod_uid):
             return
-        need = self._services.actual.check(volume, pod_uid).need
+        services = self._services
+        need = services.actual.check(volume, pod_uid, attachable=use.attachable, size=use.wanted_size).need
         if need is Need.NOTHING or self._is_blocked(volume, "", pod_uid):
             return
-        if need is Need.ATTACH:
-            need = self._attach(use)
-        if need in (Need.MOUNT, Need.REMOUNT):
-            self._start(MountOperation(self._services, use, is_remount=need is Need.REMOUNT), volume)
+        if need is Need.ATTACH and not use.attachable and services.actual.get_volume(volume) is None:
+            # It is entered at once (ASW-05).
+            services.actual.mark_attached(use.volume, use.plugin.name, use.spec, Attachability.FALSE)
+            need = Need.MOUNT
+        self._start(self._operation(use, need), volume)
 
-    def _attach(self, use: VolumeUse) -> Need:
-        """Not known yet: attach it, or enter it at once when it needs no attaching (ASW-05)."""
-        if use.attachable:
-            self._start(AttachOperation(self._services, use), use.volume)
-            return Need.ATTACH
-        self._services.actual.mark_attached(use.volume, use.plugin.name, use.spec, Attachability.FALSE)
-        return Need.MOUNT
+    def _operation(self, use: VolumeUse, need: Need) -> Operation:
+        if need is Need.ATTACH:
+            return AttachOperation(self._services, use)
+        if need is Need.RESIZE:
+            return ExpandOperation(self._services, use)
+        if use.is_block:
+            return MapOperation(self._services, use)
+        return MountOperation(self._services, use, is_remount=need is Need.REMOUNT)
 
     def _release(self, volume: str, pod_uid: str) -> None:
         """RECON-L-30, -31: a volume without pods is unmounted globally, then detached, then forgotten."""
@@ -193,10 +225,12 @@ class Reconciler:
         if found is None:
             if self._services.journal.entry(volume) is not None:
                 self._services.note({"v": volume, "gone": True})
+            self._notify(volume)
         elif found.pods:
             return
         elif found.device_state.may_be_mounted:
-            self._start(UnmountDeviceOperation(self._services, found), volume)
+            operation = UnmapDeviceOperation if found.mode == BLOCK_MODE else UnmountDeviceOperation
+            self._start(operation(self._services, found), volume)
         elif found.attachability is Attachability.TRUE:
             self._start(DetachOperation(self._services, found), volume)
 

@@ -11,21 +11,19 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
-from volumehost.errors import OperationNotSupportedError, PluginCallError, SpecError, VolumeHostError
-from volumehost.hookspecs import AttachableVolumePlugin, DeviceMountableVolumePlugin
+from volumehost.errors import PluginCallError, SpecError, VolumeHostError
+from volumehost.hookspecs import AttachableVolumePlugin, DeviceMountableVolumePlugin, NodeExpandableVolumePlugin
 from volumehost.mount.deadline import DeadlineExceededError, DeadlineRunner
-from volumehost.node.claims import group_of, spec_of
+from volumehost.node.claims import Source, group_of, source_of
 from volumehost.node.desired import VolumeUse
 from volumehost.node.identity import unique_volume_name, unique_volume_name_of_pod
 from volumehost.node.pods import UsedVolumes, local_ephemeral_size_limit
-from volumehost.spec import BLOCK_MODE
 
 if TYPE_CHECKING:
     from volumehost.api.objects import Pod, Volume
     from volumehost.hosts.node_host import NodeHost
     from volumehost.loader.loaded import LoadedPlugin
     from volumehost.loader.manager import VolumePluginManager
-    from volumehost.spec import Spec
 
 logger = logging.getLogger(__name__)
 
@@ -90,21 +88,14 @@ class Resolver:
     def _use_of(self, volume: Volume, pod: Pod, used: UsedVolumes, guarded: bool) -> VolumeUse:
         has_claim = volume.persistent_volume_claim is not None or volume.ephemeral is not None
         with self._asking("the API", volume) if has_claim else nullcontext():
-            spec = spec_of(volume, pod, used, self._host.get_kube_client())
-        if spec.volume_mode() == BLOCK_MODE:
-            raise OperationNotSupportedError(
-                "this node does not map raw block volumes",
-                action=_action(volume),
-                subject=volume.name,
-                hint="use volumeMode Filesystem",
-            )
+            source = source_of(volume, pod, used, self._host.get_kube_client())
         try:
-            plugin = self._plugins.find_plugin_by_spec(spec, guarded=guarded)
+            plugin = self._plugins.find_plugin_by_spec(source.spec, guarded=guarded)
         except VolumeHostError as error:
-            error.action = error.action or f'failed to get Plugin from volumeSpec for volume "{spec.name()}"'
+            error.action = error.action or f'failed to get Plugin from volumeSpec for volume "{source.spec.name()}"'
             raise
         with self._asking(f"the volume plugin {plugin.name}", volume):
-            return self._describe(volume, pod, spec, plugin)
+            return self._describe(volume, pod, source, plugin)
 
     @contextmanager
     def _asking(self, whom: str, volume: Volume) -> Iterator[None]:
@@ -125,7 +116,8 @@ class Resolver:
         finally:
             del self._unanswered[question]
 
-    def _describe(self, volume: Volume, pod: Pod, spec: Spec, plugin: LoadedPlugin) -> VolumeUse:
+    def _describe(self, volume: Volume, pod: Pod, source: Source, plugin: LoadedPlugin) -> VolumeUse:
+        spec = source.spec
         attachable = plugin.supports(AttachableVolumePlugin) and plugin.can_attach(spec)
         device = plugin.supports(DeviceMountableVolumePlugin) and plugin.can_device_mount(spec)
         if attachable or device:
@@ -134,6 +126,7 @@ class Resolver:
             name = unique_volume_name_of_pod(plugin.name, pod.metadata.uid, spec.name())
         context = pod.spec.security_context
         fs_group = context.fs_group if context is not None else None
+        size, claim_size = _sizes(source, plugin)
         return VolumeUse(
             volume=name,
             pod=pod,
@@ -145,8 +138,23 @@ class Resolver:
             remounts=plugin.requires_remount(spec),
             size_limit=local_ephemeral_size_limit(volume, pod),
             fs_group=fs_group if fs_group is not None else group_of(spec),
+            size=size,
+            claim_size=claim_size,
             requested_at=self._clock(),
         )
+
+
+def _sizes(source: Source, plugin: LoadedPlugin) -> tuple[int, int]:
+    """What the PersistentVolume has and what its claim has got, in bytes; both 0 where no node has to grow it."""
+    volume = source.spec.persistent_volume
+    if source.claim is None or volume is None:
+        return 0, 0
+    if not plugin.supports(NodeExpandableVolumePlugin) or not plugin.requires_fs_resize():
+        return 0, 0
+    from volumehost.sdk.quantity import parse_quantity
+
+    size, claim_size = volume.spec.capacity.get("storage"), source.claim.status.capacity.get("storage")
+    return (parse_quantity(size).value(), parse_quantity(claim_size).value()) if size and claim_size else (0, 0)
 
 
 def _action(volume: Volume) -> str:

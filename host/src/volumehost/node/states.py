@@ -40,3 +40,14 @@ class Need(Enum):
     ATTACH = "attach"
     MOUNT = "mount"
     REMOUNT = "remount"
+    RESIZE = "resize"
+
+
+class ResizeHold(Enum):
+    """What keeps a mounted volume from being grown on the node, although it has not its full size."""
+
+    NONE = "none"
+    #: The claim does not allow it now; it is looked at again when the claim has changed (EXPN-33).
+    CLAIM = "claim"
+    #: The driver cannot grow it while it is used: until the volume's entry is made anew (ASW-25).
+    IN_USE = "in-use"

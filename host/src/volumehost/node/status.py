@@ -13,12 +13,12 @@ READY_STATES = frozenset({"mounted"})
 class VolumeStatus:
     """One volume of one pod. Times are in seconds.
 
-    ``state``: ``mounted``; ``mounting`` or ``unmounting`` while that operation runs; ``failed`` when it failed and is
-    tried again in ``retry_in``; ``pending`` when it cannot start yet, for the reason in ``error``; ``waiting`` when its
-    plugin is not there; ``uncertain`` when a restart or a failure left it open; ``lost`` when it was mounted and the
-    kernel no longer shows it; ``not-mounted`` when nobody has mounted it yet; ``unused`` when no container uses it, so
-    it is never mounted. ``age``: how long the operation has been running. ``mounted``: whether the kernel shows a mount
-    there, None where none is expected.
+    ``state``: ``mounted``; ``mounting`` or ``unmounting`` while that operation runs; ``failed`` when it failed and
+    is tried again in ``retry_in``; ``pending`` when it cannot start yet, for the reason in ``error``; ``waiting``
+    when its plugin or its storage driver is not there; ``uncertain`` when a restart or a failure left it open;
+    ``lost`` when it was mounted and the kernel no longer shows it; ``not-mounted`` when nobody has mounted it yet;
+    ``unused`` when no container uses it, so it is never mounted. ``age``: how long the operation has been running.
+    ``mounted``: whether the kernel shows a mount there, None where none is expected.
     """
 
     volume: str

@@ -1,9 +1,10 @@
-"""Taking a filesystem volume away from a pod: UNMOUNT-01 to -05. Works from the record alone, without pod and spec."""
+"""Taking a volume away from a pod: UNMOUNT-01 to -05. Works from the record alone, without pod and spec."""
 
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 from volumehost.errors import PluginLookupError, VolumeHostError
 from volumehost.node.journal_format import UNCERTAIN, UNMOUNTING
@@ -11,18 +12,19 @@ from volumehost.node.operations import Failure, OperationFailedError, Services, 
 from volumehost.node.pending import OperationKey
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from volumehost.node.actual import MountedVolume
+    from volumehost.loader.loaded import LoadedPlugin
     from volumehost.node.journal_format import Fields
+    from volumehost.node.records import MountedVolume
 
 logger = logging.getLogger(__name__)
 
+T = TypeVar("T")
 
-class UnmountOperation:
-    """One run of "tear this volume of this pod down"."""
 
-    name = "volume_unmount"
+class PodTeardown:
+    """What unmounting and unmapping have in common: intent, plugin, the end, and failures."""
+
+    name: str
 
     def __init__(self, services: Services, mount: MountedVolume) -> None:
         self._services = services
@@ -44,32 +46,18 @@ class UnmountOperation:
             },
         )
 
-    def run(self, steps: Steps) -> None:
-        """Clean subpaths, tear down, forget."""
-        mount, services = self._mount, self._services
+    def _begin(self, steps: Steps, prefix: str) -> LoadedPlugin:
+        mount = self._mount
         steps.enter("plugin")
         try:
-            plugin = services.plugins.find_plugin_by_name(mount.plugin_name)
+            plugin = self._services.plugins.find_plugin_by_name(mount.plugin_name)
             plugin.hold(plugin_user(mount.volume, mount.pod_uid))
         except PluginLookupError as error:
-            raise self._failure("UnmountVolume.FindPluginByName failed", error) from error
-        try:
-            unmounter = plugin.new_unmounter(mount.inner_name, mount.pod_uid)
-        except BaseException as error:
-            raise self._failure("UnmountVolume.NewUnmounter failed", error) from error
-        steps.make_intent_durable(required=False)
-        steps.enter("clean-subpaths")
-        try:
-            # Their bind mounts keep the volume busy (SUBPATH-35).
-            services.host.get_subpather().clean_sub_paths(services.host.layout.pod_dir(mount.pod_uid), mount.inner_name)
-        except BaseException as error:
-            raise self._failure("error cleaning subPath mounts", error) from error
-        steps.enter("tear-down")
-        services.actual.mark_uncertain(mount.volume, mount.pod_uid)
-        try:
-            unmounter.tear_down()
-        except BaseException as error:
-            raise self._failure("UnmountVolume.TearDown failed", error) from error
+            raise self._failure(f"{prefix}.FindPluginByName failed", error) from error
+        return plugin
+
+    def _finish(self, steps: Steps, plugin: LoadedPlugin) -> None:
+        mount, services = self._mount, self._services
         steps.enter("mark-unmounted")
         services.note({"v": mount.volume, "p": mount.pod_uid, "gone": True})
         plugin.release(plugin_user(mount.volume, mount.pod_uid))
@@ -79,11 +67,42 @@ class UnmountOperation:
             logger.error("volume %s was torn down but not marked: %s", mount.volume, error)  # noqa: TRY400
 
     def failed(self, failure: Failure) -> None:
-        """No event (UNMOUNT-05); status and log tell."""
+        """No event (UNMOUNT-05, UNMAP-01); status and log tell."""
         mount = self._mount
         self._services.note({"v": mount.volume, "p": mount.pod_uid, "state": UNCERTAIN, **failure.fields()})
+
+    def _attempt(self, prefix: str, step: Callable[[], T]) -> T:
+        try:
+            return step()
+        except BaseException as error:
+            raise self._failure(prefix, error) from error
 
     def _failure(self, prefix: str, cause: BaseException) -> OperationFailedError:
         mount = self._mount
         details = pod_details(mount.volume, mount.pod_namespace, mount.pod_name, mount.pod_uid)
         return OperationFailedError(prefix, mount.inner_name or mount.volume, details, cause)
+
+
+class UnmountOperation(PodTeardown):
+    """One run of "tear this volume of this pod down"."""
+
+    name = "volume_unmount"
+
+    def run(self, steps: Steps) -> None:
+        """Clean subpaths, tear down, forget."""
+        mount, services = self._mount, self._services
+        plugin = self._begin(steps, "UnmountVolume")
+        unmounter = self._attempt(
+            "UnmountVolume.NewUnmounter failed", lambda: plugin.new_unmounter(mount.inner_name, mount.pod_uid)
+        )
+        steps.make_intent_durable(required=False)
+        steps.enter("clean-subpaths")
+        pod_dir = services.host.layout.pod_dir(mount.pod_uid)
+        self._attempt(  # their bind mounts keep the volume busy (SUBPATH-35)
+            "error cleaning subPath mounts",
+            lambda: services.host.get_subpather().clean_sub_paths(pod_dir, mount.inner_name),
+        )
+        steps.enter("tear-down")
+        services.actual.mark_uncertain(mount.volume, mount.pod_uid)
+        self._attempt("UnmountVolume.TearDown failed", unmounter.tear_down)
+        self._finish(steps, plugin)

@@ -6,17 +6,18 @@ The volume manager's half for pods that go. A manager that starts completes what
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from volumehost.errors import VolumeHostError, WaitTimeoutError
 from volumehost.node.orphans import remove_pod_directory
 from volumehost.node.pod_objects import FINALIZER, find_pod, release_pod
+from volumehost.node.states import Attachability
 
 if TYPE_CHECKING:
     from volumehost.api.client import ApiClient
     from volumehost.api.objects import Pod
-    from volumehost.node.actual import MountedVolume
     from volumehost.node.assembly import NodeParts
+    from volumehost.node.records import MountedVolume
 
 logger = logging.getLogger(__name__)
 
@@ -36,31 +37,62 @@ class PodUnmounting:
 
         The record becomes durable together with the first intent to unmount, so that it survives a crash.
         """
-        self._note({"p": uid, "ended": True, "ns": namespace, "pod": name})
+        record: dict[str, Any] = {"p": uid, "ended": True, "ns": namespace, "pod": name}
+        volumes = self._shared_volumes(uid)
+        if volumes:
+            record["volumes"] = volumes
+        self._note(record)
         self._parts.populator.end(uid)
         self._parts.reconciler.look_at_pod(uid)
+        for volume in volumes:  # one that is only attached, or only staged, is not among the pod's mounts
+            self._parts.reconciler.look_at_volume(volume)
         self._parts.waits.notify(uid)
 
     def wait(self, uid: str, label: str, seconds: float) -> None:
-        """Wait until nothing of the pod is mounted any more.
+        """Wait until nothing of the pod is mounted any more, and what it alone used is off the node.
 
         :raises WaitTimeoutError: something still is; ``details`` says what and why.
         """
-        if self._parts.waits.wait(uid, lambda: self.is_gone(uid), seconds):
+        if self._parts.waits.wait((uid, *self._volumes(uid)), lambda: self.is_gone(uid), seconds):
             return
         self._finish_later(uid)
         left = self._parts.status.of_leftover(uid).volumes
+        lines = [volume.explain() for volume in left] or self._parts.status.of_devices(self._held(uid))
+        names = sorted(volume.volume for volume in left) or self._held(uid)
         raise WaitTimeoutError(
-            f"mounted volumes=[{' '.join(sorted(volume.volume for volume in left))}] after {seconds:g} s",
-            details=[volume.explain() for volume in left],
+            f"mounted volumes=[{' '.join(names)}] after {seconds:g} s",
+            details=lines,
             action=f"waiting until the volumes of pod {label} are unmounted",
             subject=label,
             hint="they are tried again the next time",
         )
 
     def is_gone(self, uid: str) -> bool:
-        """Whether nothing of the pod is mounted or may be, or is just being mounted."""
-        return not self._actual.has_mounts(uid) and not self._parts.pending.works_for(uid)
+        """Whether nothing of the pod is mounted or may be, or is just being mounted, and its volumes are released."""
+        return not self._actual.has_mounts(uid) and not self._parts.pending.works_for(uid) and not self._held(uid)
+
+    def _held(self, uid: str) -> list[str]:
+        """Volumes that the pod used, that no pod uses now, and that are not off the node yet (BR-48)."""
+        return [name for name in self._volumes(uid) if self._is_held(name)]
+
+    def _is_held(self, name: str) -> bool:
+        known = self._actual.get_volume(name)
+        if known is None or known.pods or self._parts.services.desired.has_volume(name):
+            return False
+        return known.device_state.may_be_mounted or known.attachability is Attachability.TRUE
+
+    def _volumes(self, uid: str) -> list[str]:
+        """The volumes that the ended pod shared with others, or could have."""
+        record = self._journal.entry("", uid) or {}
+        names = record.get("volumes", [])
+        return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
+
+    def _shared_volumes(self, uid: str) -> list[str]:
+        wanted = {use.volume for use in self._parts.services.desired.uses_of_pod(uid) if use.is_shared or use.is_block}
+        there = {
+            mount.volume for mount in self._actual.mounts_of_pod(uid) if mount.is_block or not mount.is_named_by_pod
+        }
+        return sorted(wanted | there | set(self._volumes(uid)))
 
     def finish(self, uid: str, namespace: str, name: str, *, known: Pod | None = None) -> None:
         """Nothing of the pod is mounted: remove its directory, then its object, then the records of it.
@@ -74,6 +106,7 @@ class PodUnmounting:
         self._note(*({"v": volume, "p": uid, "gone": True} for volume, _ in self._journal.keys_of_pod(uid)))
         self._journal.flush()
         self._parts.populator.forget(uid)
+        self._parts.claims.forget(uid)
 
     def finish_what_was_begun(self) -> None:
         """Complete pods whose end a former manager recorded: those whose volumes are gone now, the others later."""
@@ -92,7 +125,8 @@ class PodUnmounting:
             except VolumeHostError as error:
                 logger.warning("pod %s/%s is not gone yet: %s", namespace, name, error)
 
-        self._parts.waits.once(uid, lambda: self.is_gone(uid), lambda: self._parts.later(0, finish))
+        subjects = (uid, *self._volumes(uid))
+        self._parts.waits.once(subjects, lambda: self.is_gone(uid), lambda: self._parts.later(0, finish))
 
     # --- which pods -------------------------------------------------------------------------------------------------
 

@@ -1,9 +1,9 @@
-"""Waits of callers for a pod: woken by the operations that end, never by polling."""
+"""Waits of callers for pods and volumes: woken by the operations that end, never by polling."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 #: What takes longer than this many seconds is not worked off one after the other.
 PATIENCE_SECONDS = 0.003
@@ -12,8 +12,8 @@ Condition = Callable[[], bool]
 Action = Callable[[], None]
 
 
-class PodWaits:
-    """Callers that wait for something about a pod. Safe for threads."""
+class Waits:
+    """Callers that wait for something about pods (by UID) and volumes (by unique name). Safe for threads."""
 
     def __init__(self, clock: Callable[[], float], impatient: Callable[[], object] = lambda: None) -> None:
         """:param impatient: called by whoever has waited for :data:`PATIENCE_SECONDS`."""
@@ -22,15 +22,16 @@ class PodWaits:
         self._lock = threading.Lock()
         self._waits: dict[str, list[tuple[Condition, Action]]] = {}
 
-    def wait(self, pod_uid: str, condition: Condition, timeout: float) -> bool:
+    def wait(self, subjects: Iterable[str], condition: Condition, timeout: float) -> bool:
         """Wait at most ``timeout`` seconds until the condition holds; whether it does.
 
-        The condition is asked at once, and then whenever :meth:`notify` is called for the pod, by that caller.
+        The condition is asked at once, and then whenever :meth:`notify` is called for a subject, by that caller.
         """
+        subjects = tuple(subjects)
         deadline = self._clock() + timeout
         event = threading.Event()
         entry = (condition, event.set)
-        self._register(pod_uid, entry)
+        self._register(subjects, entry)
         try:
             if not condition() and not event.wait(max(0.0, min(timeout, PATIENCE_SECONDS))):
                 self._impatient()
@@ -41,40 +42,45 @@ class PodWaits:
                 event.clear()
             return True
         finally:
-            self._forget(pod_uid, entry)
+            self._forget(subjects, entry)
 
-    def once(self, pod_uid: str, condition: Condition, action: Action) -> None:
+    def once(self, subjects: Iterable[str], condition: Condition, action: Action) -> None:
         """Call the action, once, when the condition holds; by whoever notifies, so it must be quick."""
+        subjects = tuple(subjects)
 
         def act() -> None:
-            if self._forget(pod_uid, entry):
+            if self._forget(subjects, entry):
                 action()
 
         entry = (condition, act)
-        self._register(pod_uid, entry)
+        self._register(subjects, entry)
         if condition():
             act()
 
-    def notify(self, pod_uid: str) -> None:
-        """Something about the pod changed: wake those whose condition holds now."""
-        if pod_uid not in self._waits:
+    def notify(self, subject: str) -> None:
+        """Something about the pod or volume changed: wake those whose condition holds now."""
+        if subject not in self._waits:
             return
         with self._lock:
-            waits = list(self._waits.get(pod_uid, ()))
+            waits = list(self._waits.get(subject, ()))
         for condition, action in waits:
             if condition():
                 action()
 
-    def _register(self, pod_uid: str, entry: tuple[Condition, Action]) -> None:
+    def _register(self, subjects: tuple[str, ...], entry: tuple[Condition, Action]) -> None:
         with self._lock:
-            self._waits.setdefault(pod_uid, []).append(entry)
+            for subject in subjects:
+                self._waits.setdefault(subject, []).append(entry)
 
-    def _forget(self, pod_uid: str, entry: tuple[Condition, Action]) -> bool:
+    def _forget(self, subjects: tuple[str, ...], entry: tuple[Condition, Action]) -> bool:
+        """Whether it was still registered."""
+        found = False
         with self._lock:
-            entries = self._waits.get(pod_uid, [])
-            if entry not in entries:
-                return False
-            entries.remove(entry)
-            if not entries:
-                del self._waits[pod_uid]
-            return True
+            for subject in subjects:
+                entries = self._waits.get(subject, [])
+                if entry in entries:
+                    found = True
+                    entries.remove(entry)
+                    if not entries:
+                        del self._waits[subject]
+        return found

@@ -1,0 +1,110 @@
+"""Follows the claims of mounted pods: who waits for one is looked at again when it changes, not by chance."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from volumehost.errors import is_operation_finished_error
+from volumehost.node.api_changes import ApiChanges
+from volumehost.node.claims import ClaimPendingError, claims_of
+
+if TYPE_CHECKING:
+    from volumehost.api.client import ApiClient
+    from volumehost.api.objects import KubeObject
+    from volumehost.node.local_control import LocalControl
+    from volumehost.node.populator import PodRecord, Populator
+    from volumehost.node.timers import Timers
+
+#: Seconds after the first pod with a claim was mounted until its claims are looked after: who mounts one pod and
+#: leaves does not pay for that.
+CONTROL_SECONDS = 5.0
+
+
+class ClaimFollowing:
+    """Safe for threads.
+
+    :param changed: looks at a pod anew; called on a thread that may take its time.
+    """
+
+    def __init__(
+        self,
+        api: Callable[[], ApiClient | None],
+        control: LocalControl,
+        populator: Populator,
+        timers: Timers,
+        later: Callable[[Callable[[], None]], None],
+    ) -> None:
+        self.changed: Callable[[PodRecord], None] = lambda record: None  # noqa: ARG005 - nobody listens yet
+        self._control = control
+        self._populator = populator
+        self._timers = timers
+        self._later = later
+        self._changes = ApiChanges(api, self._object_changed)
+        self._lock = threading.Lock()
+        self._pods: dict[tuple[str, str], set[str]] = {}
+        self._arranged = False
+
+    @property
+    def is_looked_after(self) -> bool:
+        """Whether a claim that is not bound will be, by the control plane of this manager."""
+        return self._control.enabled
+
+    def follow(self, record: PodRecord) -> None:
+        """Look at the pod again when one of its claims changes; have what is missing made."""
+        claims = claims_of(record.pod)
+        if not claims:
+            return
+        uid = record.pod.metadata.uid
+        with self._lock:
+            for claim in claims:
+                self._pods.setdefault(claim, set()).add(uid)
+            first, self._arranged = not self._arranged, True
+        if any(isinstance(error, ClaimPendingError) for error in record.errors.values()):
+            self.begin()
+        elif first:
+            self._timers.call_later(CONTROL_SECONDS, lambda: self._later(self.begin))
+
+    def begin(self) -> None:
+        """Watch, and do what a control plane does, from now on."""
+        self._changes.begin()
+        self._control.begin()
+
+    def forget(self, pod_uid: str) -> None:
+        """The pod is gone."""
+        with self._lock:
+            for claim in [claim for claim, pods in self._pods.items() if pod_uid in pods]:
+                self._pods[claim].discard(pod_uid)
+                if not self._pods[claim]:
+                    del self._pods[claim]
+
+    def stop(self) -> None:
+        """Tell nothing any more."""
+        self._changes.stop()
+
+    def step(self, error: ClaimPendingError) -> str:
+        """What is being done for the claim, or keeps it, in one line."""
+        return self._control.step(error.claim) if error.claim is not None else ""
+
+    def final_failures(self, error: ClaimPendingError) -> int:
+        """How often the control plane failed to make the claim usable for a reason that waiting does not mend."""
+        plane = self._control.plane
+        failure = plane.failure(error.claim) if plane is not None and error.claim is not None else None
+        if failure is None or not is_operation_finished_error(failure.error):
+            return 0
+        return failure.attempts
+
+    def _object_changed(self, obj: KubeObject) -> None:
+        """A claim: the pods that use it. Anything else is a driver's object: all pods, their volumes may attach now."""
+        from volumehost.api.objects import PersistentVolumeClaim
+
+        with self._lock:
+            if isinstance(obj, PersistentVolumeClaim):
+                uids = set(self._pods.get((obj.metadata.namespace, obj.metadata.name), ()))
+            else:
+                uids = {uid for pods in self._pods.values() for uid in pods}
+        for uid in uids:
+            record = self._populator.record(uid)
+            if record is not None:
+                self._later(lambda record=record: self.changed(record))  # type: ignore[misc]

@@ -1,0 +1,124 @@
+"""Mapping a raw block volume into a pod: MAP-01 to -12, with the error states of OPERR (CSI-BLK-04, -09, -21, -22)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeGuard
+
+from volumehost.errors import CapabilityMissingError, SpecError, UncertainProgressError
+from volumehost.hookspecs import BlockVolumePlugin
+from volumehost.mount.block_path import BlockPathHandler
+from volumehost.node.device_mount import begin_device, device_done, device_failed
+from volumehost.node.expansion import NodeExpansion, Places
+from volumehost.node.set_up_operation import SetUpOperation, is_mount_point
+from volumehost.node.states import DeviceState, MountState
+
+if TYPE_CHECKING:
+    from volumehost.node.operations import Steps
+    from volumehost.volumes import BlockVolumeMapper, CustomBlockVolumeMapper
+
+
+class MapOperation(SetUpOperation):
+    """One run of "map this volume for this pod"."""
+
+    name = "map_volume"
+    prefix = "MapVolume"
+    event_reason = "FailedMapVolume"
+
+    def run(self, steps: Steps) -> None:
+        """Check, set the device up, map it for the pod, bind, link and lock it, grow it, mark it as mapped."""
+        if not self._begin(steps):
+            return
+        steps.enter("check")
+        self._check("SetUpDevice")
+        steps.make_intent_durable(required=True)  # making a mapper may write the plugin's own record (CSI-BLK-01)
+        mapper = self._attempt("NewBlockVolumeMapper initialization failed", self._new_mapper)
+        global_path = self._attempt("GetGlobalMapPath failed", lambda: mapper.get_global_map_path(self._use.spec))
+        attached_path = self._wait_for_attach(steps)
+        self._set_up_device(steps, mapper, attached_path, global_path)
+        mapped_path = self._map_pod_device(steps, mapper)
+        try:
+            self._map(steps, mapper, mapped_path or attached_path, global_path)
+        except BaseException as error:
+            # It is mapped already, so it has to be unmapped one day (CSI-BLK-22).
+            self._set_up_failed(UncertainProgressError(str(error)), mapper=mapper)
+            self._services.actual.mark_uncertain(self._use.volume, self._use.pod_uid)
+            raise self._failure("MapBlockVolume failed", error) from error
+
+    def _new_mapper(self) -> BlockVolumeMapper:
+        plugin = self._use.plugin
+        if not plugin.supports(BlockVolumePlugin):
+            raise CapabilityMissingError(
+                f"the volume plugin {plugin.name} has no raw block volumes",
+                subject=plugin.name,
+                hint="use volumeMode Filesystem",
+            )
+        return plugin.new_block_volume_mapper(self._use.spec, self._use.pod)
+
+    def _set_up_device(self, steps: Steps, mapper: BlockVolumeMapper, device_path: str, global_path: str) -> None:
+        """MAP-04, -05: once per device."""
+        services, use = self._services, self._use
+        volume = services.actual.get_volume(use.volume)
+        if volume is not None and volume.device_state is DeviceState.MOUNTED:
+            return
+        steps.enter("set-up-device")
+        begin_device(services, use, device_path, global_path)
+        if _is_custom(mapper):
+            try:
+                mapper.set_up_device()
+            except BaseException as error:
+                device_failed(services, use, device_path, global_path, error)
+                raise self._failure("SetUpDevice failed", error) from error
+        steps.enter("mark-device-mounted")
+        device_done(services, use, device_path, global_path)
+
+    def _map_pod_device(self, steps: Steps, mapper: BlockVolumeMapper) -> str:
+        """MAP-06: the device path that the plugin gives the pod, "" for the attacher's."""
+        if not _is_custom(mapper):
+            return ""
+        steps.enter("map-pod-device")
+        try:
+            return mapper.map_pod_device()
+        except BaseException as error:
+            self._set_up_failed(error, mapper=mapper)
+            raise self._failure("MapPodDevice failed", error) from error
+
+    def _map(self, steps: Steps, mapper: BlockVolumeMapper, device_path: str, global_path: str) -> None:
+        """MAP-07 to -11."""
+        services, use = self._services, self._use
+        if not device_path:
+            raise SpecError("device path of the volume is empty", subject=use.inner_name)
+        device = services.host.get_host_util().eval_host_symlinks(device_path)
+        services.actual.set_device(use.volume, DeviceState.MOUNTED, device_path=device, device_mount_path=global_path)
+        steps.enter("map")
+        directory, link = mapper.get_pod_device_map_path()
+        BlockPathHandler(services.host.get_mounter()).map_block_volume(
+            device, global_path, directory, link, use.pod_uid
+        )
+        self._tell(global_path, directory)
+        expansion = NodeExpansion(services, use)
+        if expansion.is_due():
+            steps.enter("expand")
+            expansion.during_set_up(Places(device, "", mapper.get_staging_path() if _is_custom(mapper) else ""))
+        steps.enter("mark-mounted")
+        bind = f"{global_path}/{use.pod_uid}"
+        mount = self._record(
+            MountState.MOUNTED,
+            mapper=mapper,
+            path=f"{directory}/{link}",
+            is_mount=is_mount_point(services, bind),
+            mount_point=bind,
+        )
+        services.note({"v": use.volume, "dpath": device})
+        self._put_mounted(mount, {"mount": bind})
+
+    def _tell(self, global_path: str, directory: str) -> None:
+        """MAP-10."""
+        recorder, name = self._services.recorder(), self._use.inner_name
+        if recorder is not None:
+            for which, path in (("globalMapPath", global_path), ("volumeMapPath", directory)):
+                message = f'MapVolume.MapPodDevice succeeded for volume "{name}" {which} "{path}"'
+                recorder.event(self._use.pod, "Normal", "SuccessfulMountVolume", message)
+
+
+def _is_custom(mapper: BlockVolumeMapper) -> TypeGuard[CustomBlockVolumeMapper]:
+    return hasattr(mapper, "set_up_device")

@@ -1,0 +1,88 @@
+"""What the actual state holds of a volume and of its use by one pod; handed out as snapshots."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from volumehost.node.identity import unique_volume_name_of_pod
+from volumehost.node.states import Attachability, DeviceState, MountState, Need, ResizeHold
+from volumehost.spec import BLOCK_MODE, FILESYSTEM_MODE
+
+if TYPE_CHECKING:
+    from volumehost.spec import Spec
+    from volumehost.volumes import BlockVolumeMapper, Mounter
+
+
+@dataclass(frozen=True, slots=True)
+class MountedVolume:
+    """A volume of a pod that is mounted or may be; enough to tear it down without the pod.
+
+    ``spec`` and ``mounter`` are None for what a restart found and nobody has mounted again. ``is_mount`` tells
+    whether the path was a mount point when it was set up, None when that is not known. ``from_directory``: no journal
+    tells of it, only a directory does. ``mount_point`` is what the mount table shows for it where that is not
+    ``path``: of a block volume the bind of its device.
+    """
+
+    volume: str
+    pod_uid: str
+    pod_name: str
+    pod_namespace: str
+    plugin_name: str
+    inner_name: str
+    state: MountState
+    mode: str = FILESYSTEM_MODE
+    spec: Spec | None = None
+    mounter: Mounter | None = None
+    mapper: BlockVolumeMapper | None = None
+    path: str = ""
+    is_mount: bool | None = None
+    remount_required: bool = False
+    reconstructed: bool = False
+    from_directory: bool = False
+    mount_point: str = ""
+
+    @property
+    def is_named_by_pod(self) -> bool:
+        """Whether its unique name is that of this pod alone (IDENT-02)."""
+        return self.volume == unique_volume_name_of_pod(self.plugin_name, self.pod_uid, self.inner_name)
+
+    @property
+    def is_block(self) -> bool:
+        """Whether the pod gets a raw block device."""
+        return self.mode == BLOCK_MODE
+
+
+@dataclass(slots=True)
+class AttachedVolume:
+    """A volume that the node knows (ASW-01, ASW-05), attached or not in need of that; a snapshot when handed out.
+
+    ``attached`` is False while an attachment may be there and is not confirmed: it is attached again before it is used,
+    and detached before it is forgotten (BR-47). ``device_owed``: an unmount of the device is owed even when a later
+    mount fails for good, since it was mounted before: a restart found it, or its unmount was begun (BR-32). ``size`` is
+    what the node has grown it to, in bytes, 0 when that is not known. ``from_directory``: only what lies on disk tells
+    of the device.
+    """
+
+    name: str
+    plugin_name: str
+    spec: Spec | None
+    attachability: Attachability
+    device_state: DeviceState = DeviceState.NOT_MOUNTED
+    device_path: str = ""
+    device_mount_path: str = ""
+    device_owed: bool = False
+    mode: str = FILESYSTEM_MODE
+    attached: bool = True
+    size: int = 0
+    resize_hold: ResizeHold = ResizeHold.NONE
+    resize_failed: bool = False
+    from_directory: bool = False
+    pods: dict[str, MountedVolume] = field(default_factory=dict)
+
+
+class MountCheck(NamedTuple):
+    """What ``ActualState.check`` found: what the volume lacks, and its device path."""
+
+    need: Need
+    device_path: str

@@ -1,0 +1,269 @@
+"""What mounting and mapping a volume for a pod have in common: intent, checks, waiting for the device, error states."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+from volumehost.errors import (
+    FailedPreconditionError,
+    FormatError,
+    VolumeHostError,
+    error_chain,
+    is_operation_finished_error,
+    is_uncertain_progress_error,
+)
+from volumehost.hookspecs import AttachableVolumePlugin
+from volumehost.node.affinity import check_node_affinity
+from volumehost.node.journal_format import FAILED, MOUNTED, MOUNTING, UNCERTAIN
+from volumehost.node.operations import (
+    NO_FAILURE,
+    Failure,
+    OperationFailedError,
+    Services,
+    Steps,
+    event_message,
+    plugin_user,
+    pod_details,
+)
+from volumehost.node.pending import OperationKey
+from volumehost.node.recorded_spec import wire_spec
+from volumehost.node.records import MountedVolume
+from volumehost.node.states import MountState
+
+if TYPE_CHECKING:
+    from volumehost.node.desired import VolumeUse
+    from volumehost.node.journal_format import Fields
+    from volumehost.volumes import BlockVolumeMapper, Mounter
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+_READ_WRITE_ONCE_POD = "ReadWriteOncePod"
+
+
+class _InUseByAnotherPodError(FailedPreconditionError):
+    """The volume is for one pod at a time, and another has it."""
+
+
+def is_in_use_by_another(error: BaseException) -> bool:
+    """Whether a set-up failed because another pod has the volume (BR-42)."""
+    return any(isinstance(link, _InUseByAnotherPodError) for link in error_chain(error))
+
+
+class SetUpOperation:
+    """One run of "give this volume to this pod"; every step may be repeated in a later run (MOUNTOP-15).
+
+    Where the volume's name is shared by pods, the reconciler starts nothing else on it meanwhile.
+    """
+
+    name: str
+    #: The first word of its errors, and the reason of its event.
+    prefix: str
+    event_reason: str
+
+    def __init__(self, services: Services, use: VolumeUse) -> None:
+        self._services = services
+        self._use = use
+        self.key = OperationKey(use.volume, use.pod_uid)
+        self.pod_uid = use.pod_uid
+        self._reconstructed = False
+
+    def intent(self) -> Sequence[Fields]:
+        """Names everything that a teardown needs, should nothing else be left."""
+        use, plugin, metadata = self._use, self._use.plugin, self._use.pod.metadata
+        record = {
+            "v": use.volume,
+            "p": use.pod_uid,
+            "state": MOUNTING,
+            "at": round(self._services.wall_clock(), 3),
+            "plugin": plugin.name,
+            "dist": plugin.origin.distribution,
+            "ver": plugin.origin.version,
+            "inner": use.inner_name,
+            "outer": use.outer_names,
+            "ns": metadata.namespace,
+            "pod": metadata.name,
+            "mode": use.spec.volume_mode(),
+        }
+        if not use.is_shared and not use.is_block:
+            return (record,)
+        return {"v": use.volume, "plugin": plugin.name, "mode": record["mode"], **wire_spec(use.spec)}, record
+
+    # --- steps ------------------------------------------------------------------------------------------------
+
+    def _begin(self, steps: Steps) -> bool:
+        """Hold the plugin; False when the pod ended between the decision to start and now: then nothing is done."""
+        use, services = self._use, self._services
+        steps.enter("plugin")
+        use.plugin.hold(plugin_user(use.volume, use.pod_uid))
+        former = services.actual.get_mount(use.volume, use.pod_uid)
+        if services.desired.get(use.volume, use.pod_uid) is None:
+            if former is None:
+                services.note({"v": use.volume, "p": use.pod_uid, "gone": True})
+                use.plugin.release(plugin_user(use.volume, use.pod_uid))
+            return False
+        self._reconstructed = former is not None and former.reconstructed
+        return True
+
+    def _check(self, exclusive_step: str) -> None:
+        """Whether the node may have it (MOUNTOP-02), and whether the pod may have it beside others (MOUNTOP-05)."""
+        use, services = self._use, self._services
+        volume = use.spec.persistent_volume
+        if volume is None:
+            return
+        self._attempt(
+            "NodeAffinity check failed",
+            lambda: check_node_affinity(volume, services.host.get_node_labels(), services.host.get_node_name()),
+        )
+        if volume.spec.access_modes == [_READ_WRITE_ONCE_POD] and services.actual.is_used_elsewhere(
+            use.volume, use.plugin.name, use.inner_name, use.pod_uid
+        ):
+            refusal = _InUseByAnotherPodError(
+                "volume uses the ReadWriteOncePod access mode and is already in use by another pod",
+                subject=use.inner_name,
+            )
+            raise self._failure(f"{exclusive_step} failed", refusal)
+
+    def _wait_for_attach(self, steps: Steps) -> str:
+        use = self._use
+        volume = self._services.actual.get_volume(use.volume)
+        device_path = volume.device_path if volume is not None else ""
+        if not use.attachable or not use.plugin.supports(AttachableVolumePlugin):
+            return device_path
+        steps.enter("wait-for-attach")
+        return self._attempt(
+            "WaitForAttach failed",
+            lambda: use.plugin.new_attacher().wait_for_attach(
+                use.spec, device_path, use.pod, self._services.attach_timeout
+            ),
+        )
+
+    # --- states -----------------------------------------------------------------------------------------------
+
+    def _record(
+        self,
+        state: MountState,
+        *,
+        mounter: Mounter | None = None,
+        mapper: BlockVolumeMapper | None = None,
+        path: str = "",
+        is_mount: bool | None = None,
+        mount_point: str = "",
+    ) -> MountedVolume:
+        use, metadata = self._use, self._use.pod.metadata
+        return MountedVolume(
+            volume=use.volume,
+            pod_uid=use.pod_uid,
+            pod_name=metadata.name,
+            pod_namespace=metadata.namespace,
+            plugin_name=use.plugin.name,
+            inner_name=use.inner_name,
+            state=state,
+            mode=use.spec.volume_mode(),
+            spec=use.spec,
+            mounter=mounter,
+            mapper=mapper,
+            path=path,
+            is_mount=is_mount,
+            mount_point=mount_point,
+        )
+
+    def _put_mounted(self, mount: MountedVolume, table_entry: Fields) -> None:
+        """On record before it is visible: who learns that it is mounted may rely on the record."""
+        use, services = self._use, self._services
+        services.note(
+            {
+                "v": use.volume,
+                "p": use.pod_uid,
+                "state": MOUNTED,
+                "path": mount.path,
+                "is_mount": mount.is_mount,
+                **table_entry,
+                **NO_FAILURE,
+            }
+        )
+        services.actual.put_mount(mount)
+        if use.claim_size:
+            services.actual.initialize_size(use.volume, use.claim_size)
+        self._take_over()
+
+    def _take_over(self) -> None:
+        """A restart may have found the volume's directory without learning its name: that is this one (RECON-40)."""
+        use, actual = self._use, self._services.actual
+        for found in actual.mounts_of_pod(use.pod_uid):
+            same = (found.inner_name, found.plugin_name) == (use.inner_name, use.plugin.name)
+            if found.from_directory and same and found.volume != use.volume:
+                actual.mark_unmounted(found.volume, use.pod_uid)
+                use.plugin.release(plugin_user(found.volume, use.pod_uid))
+
+    def _set_up_failed(
+        self,
+        error: BaseException,
+        *,
+        mounter: Mounter | None = None,
+        mapper: BlockVolumeMapper | None = None,
+        left_a_mount: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """The pod's mount after a failed set-up (OPERR-03, OPERR-04)."""
+        use, actual = self._use, self._services.actual
+        former = actual.get_mount(use.volume, use.pod_uid)
+        try:
+            if former is None:
+                if is_uncertain_progress_error(error) or left_a_mount():
+                    actual.put_mount(self._record(MountState.UNCERTAIN, mounter=mounter, mapper=mapper))
+            elif (
+                former.state is MountState.UNCERTAIN
+                and not former.reconstructed
+                and is_operation_finished_error(error)
+                and not left_a_mount()
+            ):
+                actual.mark_unmounted(use.volume, use.pod_uid)
+        except VolumeHostError as problem:  # the failure of marking is only logged (OPERR-05)
+            logger.error("the state of volume %s could not be marked: %s", use.volume, problem)  # noqa: TRY400
+
+    def failed(self, failure: Failure) -> None:
+        """A Warning on the pod (MOUNTOP-13, MAP-12), and let go of what is certainly not mounted."""
+        use, services = self._use, self._services
+        mount = services.actual.get_mount(use.volume, use.pod_uid)
+        word = FAILED if mount is None else UNCERTAIN if mount.state is MountState.UNCERTAIN else MOUNTED
+        services.note({"v": use.volume, "p": use.pod_uid, "state": word, **failure.fields()})
+        if mount is None:
+            use.plugin.release(plugin_user(use.volume, use.pod_uid))
+        recorder = services.recorder()
+        if recorder is None:
+            return
+        message = event_message(failure.error)
+        recorder.event(use.pod, "Warning", self.event_reason, message)
+        volume = use.spec.persistent_volume
+        if volume is not None and _is_filesystem_mismatch(failure.error):
+            recorder.event(volume, "Warning", "FailedMountOnFilesystemMismatch", message)  # OPERR-01
+
+    # --- errors -----------------------------------------------------------------------------------------------
+
+    def _attempt(self, step: str, call: Callable[[], T]) -> T:
+        try:
+            return call()
+        except BaseException as error:
+            raise self._failure(step, error) from error
+
+    def _failure(self, step: str, cause: BaseException) -> OperationFailedError:
+        use, metadata = self._use, self._use.pod.metadata
+        details = pod_details(use.volume, metadata.namespace, metadata.name, use.pod_uid)
+        return OperationFailedError(f"{self.prefix}.{step}", use.inner_name or "nil", details, cause)
+
+
+def is_mount_point(services: Services, path: str) -> bool | None:
+    """Whether the volume is a mount of its own: what was one must be one when it is handed out later (BR-58)."""
+    if not path:
+        return None
+    with contextlib.suppress(OSError, VolumeHostError):
+        return services.host.get_mounter().is_mount_point(path)
+    return None
+
+
+def _is_filesystem_mismatch(error: BaseException) -> bool:
+    return any(isinstance(link, FormatError) and link.kind == "FilesystemMismatch" for link in error_chain(error))

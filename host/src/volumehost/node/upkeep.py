@@ -1,0 +1,70 @@
+"""What a manager does from time to time while it is at work: learns which pods there are, heals, refreshes."""
+
+from __future__ import annotations
+
+import logging
+import random
+from typing import TYPE_CHECKING
+
+from volumehost.errors import ApiError
+
+if TYPE_CHECKING:
+    from volumehost.api.client import ApiClient
+    from volumehost.node.assembly import NodeParts
+    from volumehost.node.mounting import PodMounting
+
+logger = logging.getLogger(__name__)
+
+#: How long until an API that did not list its pods is asked again, in seconds.
+LEARN_SECONDS = 1.0
+
+#: How often everything is looked at, to heal what no event told of, in seconds.
+RESYNC_SECONDS = 600.0
+
+#: How often content that plugins refresh is refreshed, and what claims and drivers say is followed up, in seconds, and
+#: the part of that which chance adds.
+SYNC_SECONDS = 60.0
+SYNC_JITTER = 0.5
+
+
+class Upkeep:
+    """Runs on the parts of a manager, until they are closed."""
+
+    def __init__(self, parts: NodeParts, api: ApiClient, mounting: PodMounting) -> None:
+        self._parts = parts
+        self._api = api
+        self._mounting = mounting
+
+    def begin(self) -> None:
+        """Arrange what comes again and again."""
+        self._parts.timers.call_later(RESYNC_SECONDS, self._resync)
+        self._parts.later(_sync_delay(), self._sync)
+
+    def learn_pods(self) -> None:
+        """Ask the API which pods there are; until it answers nothing is unmounted (BR-15)."""
+        from volumehost.api.objects import Pod
+
+        try:
+            self._parts.populator.set_known(self._api.list(Pod).items)
+        except ApiError as error:
+            logger.warning("pods are not known yet, nothing is unmounted: %s", error)
+            self._parts.later(LEARN_SECONDS, self._learn_again)
+
+    def _learn_again(self) -> None:
+        self.learn_pods()
+        if self._parts.populator.complete:
+            self._parts.reconciler.resync()
+
+    def _resync(self) -> None:
+        self._parts.reconciler.resync()
+        self._parts.timers.call_later(RESYNC_SECONDS, self._resync)
+
+    def _sync(self) -> None:
+        try:
+            self._mounting.sync()
+        finally:
+            self._parts.later(_sync_delay(), self._sync)
+
+
+def _sync_delay() -> float:
+    return SYNC_SECONDS * (1 + random.uniform(0, SYNC_JITTER))  # noqa: S311 - spreads work, guards nothing

@@ -16,7 +16,7 @@ from volumehost_csi_kit.redaction import STRIPPED, TOKEN_KEY, is_sensitive, reda
 
 MARK = "MARKER-d41d8cd9"
 SECRET_FIELDS = []
-for line in Path(__file__).with_name("wire_facts.txt").read_text().splitlines():
+for line in (Path(__file__).parent / "bindings" / "wire_facts.txt").read_text().splitlines():
     if not line.startswith(" "):
         message = line.split()[0].rstrip(":")
     elif "secret" in line.split()[3:]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 from google.protobuf.descriptor import MethodDescriptor, ServiceDescriptor
 from google.protobuf.message import Message
@@ -37,13 +37,12 @@ class Method:
         return f"<{self.path}>"
 
 
-@dataclass(frozen=True)
-class Service:
+class Service(NamedTuple):
     """One service: its short name, its full name on the wire and its calls by name."""
 
     name: str
     full_name: str
-    methods: Mapping[str, Method] = field(repr=False)
+    methods: Mapping[str, Method]
 
 
 def _service(descriptor: ServiceDescriptor) -> Service:

@@ -40,11 +40,11 @@ NODE_CAPABILITIES = (
 class FakeConfig:
     """Sizes are bytes. ``controller=None`` is a driver without a controller service; the others are capability names.
 
-    ``ready`` None leaves the field of the Probe reply unset. ``topology`` gives the node's segments, with which goes
-    the capability VOLUME_ACCESSIBILITY_CONSTRAINTS. ``mounts``: ``none`` only keeps the books, ``mkdir`` makes and removes the
-    publish target, ``bind`` mounts for real (needs the privilege and a ``data_dir``). ``stage`` is what a staged volume
-    is in that mode: a directory below ``data_dir`` whose content lasts, or a tmpfs. ``block`` is what a block target
-    is: the plain file behind the volume, or a loop device on it. ``node_expansion`` is the answer of
+    ``ready`` None leaves the field of the Probe reply unset. ``topology`` gives the node's segments, and with them the
+    capability VOLUME_ACCESSIBILITY_CONSTRAINTS. ``mounts``: ``none`` only keeps the books, ``mkdir`` makes and removes
+    the publish target, ``bind`` mounts for real (needs the privilege and a ``data_dir``). ``stage`` is what a staged
+    volume is in that mode: a directory below ``data_dir`` whose content lasts, or a tmpfs. ``block`` is what a block
+    target is: the plain file behind the volume, or a loop device on it. ``node_expansion`` is the answer of
     ControllerExpandVolume, ``abnormal`` the message of a condition that is not fine.
     """
 

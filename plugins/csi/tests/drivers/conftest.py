@@ -110,6 +110,18 @@ def processes_below(root):
 
 
 @pytest.fixture
+def left_running(root):
+    """``left_running()``: pids of keepers, drivers and their children."""
+    return lambda: list(processes_below(root))
+
+
+@pytest.fixture
+def quick():
+    """Supervision in a hurry."""
+    return QUICK
+
+
+@pytest.fixture
 def site(tmp_path):
     """A directory on ``sys.path`` with the driver acme.example.com 1.0 in it."""
     directory = str(tmp_path / "site")
@@ -216,11 +228,11 @@ class HostProcess:
 
     def kill(self):
         self.process.kill()
-        self.end()
+        self.process.wait(30)
 
     def end(self):
+        self.kill()
         self.process.stdin.close()
-        self.process.wait(30)
         self.process.stdout.close()
 
 
@@ -235,5 +247,4 @@ def host_process(site, root):
 
     yield start
     for each in made:
-        if each.process.poll() is None:
-            each.kill()
+        each.end()

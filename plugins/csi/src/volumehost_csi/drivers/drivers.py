@@ -140,7 +140,8 @@ class Drivers:
             instance = self.store.get(name)
             endpoint = self.commands.endpoint(name)
             places = self._places(name)
-            if not (instance or endpoint or name in sockets or name in installed or _runs(places)):
+            here = {name} & (sockets.keys() | installed.keys() | self._supervised.keys())
+            if not (instance or endpoint or here or _runs(places)):
                 continue  # only its data is left
             session = self._sessions.get(name)
             known = Known(

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from volumehost.errors import StorageDriverError, StorageDriverUnavailableError, VolumeHostError
+from volumehost.errors import ApiError, StorageDriverError, StorageDriverUncertainError
 from volumehost.sdk import escape_qualified_name
 from volumehost.storage_driver import DriverOrigin
-from volumehost_csi.drivers.readiness import wait_until_ready
+from volumehost_csi.drivers.readiness import Waiting, wait_until_ready
 from volumehost_csi.drivers.records import ProcessRecord, read_facts, write_facts
 from volumehost_csi.plugin import PLUGIN_NAME
 
@@ -44,23 +43,21 @@ class InstalledConnection:
         self._session = session
         self._instance: DriverInstance | None = None
 
-    def connect(self, record: ProcessRecord, deadline: float, pidfd: int, stop: threading.Event) -> None:
+    def connect(self, record: ProcessRecord, waiting: Waiting) -> None:
         """Wait until the process is ready, register it, and remember what it tells; ``start.lock`` is held.
 
-        :raises StorageDriverError: it is not ready by the deadline, or is not the driver that it should be.
+        :raises StorageDriverError: the wait has ended without that, or it is not the driver that it should be.
         """
-        name = self._places.name
-        wait_until_ready(record.endpoint, name, deadline, pidfd, stop)
-        try:
-            self._instance = instance = self._handler.register(
-                name, record.endpoint, timeout=max(1.0, deadline - time.monotonic()), origin=DriverOrigin.INSTALLED
-            )
-        except StorageDriverError:
-            raise
-        except VolumeHostError as error:  # the API, which has to know of it, does not
-            raise StorageDriverUnavailableError(
-                str(error), driver=name, action=f"registering the CSI driver {name}", hint=error.hint
-            ) from error
+        wait_until_ready(record.endpoint, waiting)
+        while True:
+            seconds = max(1.0, waiting.deadline - time.monotonic())
+            try:
+                self._instance = instance = self._handler.register(
+                    self._places.name, record.endpoint, timeout=seconds, origin=DriverOrigin.INSTALLED
+                )
+                break
+            except (StorageDriverUncertainError, ApiError) as error:  # neither needs another process (BR-25)
+                waiting.pause(error.reason)
         remember(self._places, self._session(instance))
 
     def disconnect(self) -> None:

@@ -21,6 +21,7 @@ from volumehost_csi.drivers.logs import log_tail
 from volumehost_csi.drivers.places import DriverPlaces
 from volumehost_csi.drivers.processes import group_members, identify, send_signal, wait_for_end
 from volumehost_csi.drivers.records import ProcessRecord, read_ending, read_process
+from volumehost_csi.failures import without_secrets
 
 logger = logging.getLogger(__name__)
 
@@ -137,9 +138,9 @@ def describe_status(status: int) -> str:
 
 
 def quoted_log(places: DriverPlaces, instance: str, lines: int = 5) -> str:
-    """The last lines that this process printed, for an error's text; "" when it printed nothing."""
+    """The last lines that this process printed, for an error's text, without what looks secret (BR-74); "" for none."""
     tail = log_tail(places.log_file, lines, instance=instance)
-    return "; it printed last: " + " | ".join(tail) if tail else ""
+    return without_secrets("; it printed last: " + " | ".join(tail), ()) if tail else ""
 
 
 def _job(

@@ -7,6 +7,7 @@ import select
 import socket
 import threading
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from volumehost.errors import StorageDriverUnavailableError
@@ -21,41 +22,32 @@ _PAUSE = 0.05
 _PROBE_SECONDS = 30.0
 
 
-def wait_until_ready(endpoint: str, driver: str, deadline: float, pidfd: int, stop: threading.Event) -> None:
-    """Until the driver accepts connections at ``endpoint`` and its Probe says that it is ready (CSI-WIRE-19).
+class Waiting:
+    """The wait for one driver, in pauses between tries, which grow. It ends with the process behind the endpoint.
 
-    ``deadline`` is on the monotonic clock. A driver without Probe is ready.
-
-    :param pidfd: of its process; the wait ends with it.
-    :raises StorageDriverUnavailableError: it is not by the deadline, its process has ended, or ``stop`` was set.
+    :param deadline: on the monotonic clock.
+    :param pidfd: of the driver's process.
+    :param told: is told what it waits for.
     """
-    waiting = _Waiting(endpoint, driver, deadline, pidfd, stop)
-    while problem := _connect_problem(endpoint):
-        waiting.pause(f"nothing answers at {endpoint}: {problem}")
-    from volumehost_csi_kit import endpoints
 
-    channel = endpoints.dial(endpoint)
-    try:
-        while problem := _probe_problem(channel, driver, deadline):
-            waiting.pause(problem)
-    finally:
-        channel.close()
-
-
-class _Waiting:
-    """Pauses between two tries, which grow, and end with the process behind the endpoint."""
-
-    def __init__(self, endpoint: str, driver: str, deadline: float, pidfd: int, stop: threading.Event) -> None:
-        self._action = f"waiting for the CSI driver {driver} to serve at {endpoint}"
-        self._driver = driver
-        self._deadline = deadline
+    def __init__(
+        self, driver: str, deadline: float, pidfd: int, stop: threading.Event, told: Callable[[str], None]
+    ) -> None:
+        self.driver = driver
+        self.deadline = deadline
         self._stop = stop
+        self._told = told
         self._poller = select.poll()
         self._poller.register(pidfd, select.POLLIN)
         self._seconds = 0.002
 
     def pause(self, problem: str) -> None:
-        remaining = self._deadline - time.monotonic()
+        """Wait a little because of that.
+
+        :raises StorageDriverUnavailableError: the time is up, the process has ended, or ``stop`` was set.
+        """
+        self._told(problem)
+        remaining = self.deadline - time.monotonic()
         if self._stop.is_set():
             raise self._error("it is no longer wanted")
         if remaining <= 0:
@@ -65,7 +57,28 @@ class _Waiting:
         self._seconds = min(_PAUSE, self._seconds * 2)
 
     def _error(self, reason: str) -> StorageDriverUnavailableError:
-        return StorageDriverUnavailableError(reason, driver=self._driver, action=self._action)
+        return StorageDriverUnavailableError(
+            reason, driver=self.driver, action=f"waiting for the CSI driver {self.driver} to serve"
+        )
+
+
+def wait_until_ready(endpoint: str, waiting: Waiting) -> None:
+    """Until the driver accepts connections at ``endpoint`` and its Probe says that it is ready (CSI-WIRE-19).
+
+    A driver without Probe is ready.
+
+    :raises StorageDriverUnavailableError: the wait has ended without that.
+    """
+    while problem := _connect_problem(endpoint):
+        waiting.pause(f"nothing answers at {endpoint}: {problem}")
+    from volumehost_csi_kit import endpoints
+
+    channel = endpoints.dial(endpoint)
+    try:
+        while problem := _probe_problem(channel, waiting.driver, waiting.deadline):
+            waiting.pause(problem)
+    finally:
+        channel.close()
 
 
 def _connect_problem(endpoint: str) -> str:

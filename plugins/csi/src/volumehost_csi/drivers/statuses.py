@@ -80,7 +80,7 @@ def _state(known: Known, record: ProcessRecord | None, facts: DriverFacts) -> tu
     supervised = known.supervised
     if supervised is not None and supervised.state in {DriverState.STARTING, DriverState.FAILED}:
         retry = supervised.retry_in
-        retry_at = time.time() + retry if retry is not None and retry != float("inf") else None
+        retry_at = time.time() + retry if retry is not None else None
         return supervised.state, supervised.error, retry_at
     if known.socket is not None and known.socket.error:
         return DriverState.FAILED, known.socket.error, known.socket.retry_at

@@ -31,6 +31,7 @@ from volumehost_csi.drivers.launch import (
 from volumehost_csi.drivers.locks import FileLock, locked
 from volumehost_csi.drivers.places import DriverPlaces
 from volumehost_csi.drivers.processes import is_alive, opened
+from volumehost_csi.drivers.readiness import Waiting
 from volumehost_csi.drivers.records import ProcessRecord, read_process
 
 logger = logging.getLogger(__name__)
@@ -55,10 +56,10 @@ class SupervisionSettings:
 class DriverConnection(Protocol):
     """What a supervised driver asks of whoever registers drivers; called from its own thread."""
 
-    def connect(self, record: ProcessRecord, deadline: float, pidfd: int, stop: threading.Event) -> None:
+    def connect(self, record: ProcessRecord, waiting: Waiting) -> None:
         """Wait until the process serves, and register it.
 
-        :raises StorageDriverError: it does not serve by the deadline, or is not the driver that it should be.
+        :raises StorageDriverError: the wait has ended without that, or it is not the driver that it should be.
         """
         ...
 
@@ -103,11 +104,14 @@ class SupervisedDriver:
         self._condition = threading.Condition(threading.RLock())
         self._thread: threading.Thread | None = None
         self._stop = threading.Event()
+        self._look = threading.Event()
+        self._failed_with: InstalledDriver | None = None
         self._wake = -1
         self._state = DriverState.STOPPED
         self._record: ProcessRecord | None = None
         self._seen: tuple[int, ...] = ()
         self._error: VolumeHostError | None = None
+        self._waits_for = ""
         self._failures = 0
         self._delays = 0
         self._restarts = 0
@@ -133,9 +137,9 @@ class SupervisedDriver:
     @property
     def retry_in(self) -> float | None:
         """Seconds until the next start, None when none is due."""
-        return (
-            max(0.0, self._retry_at - time.monotonic()) if self._state is DriverState.FAILED and self._alive else None
-        )
+        if self._state is not DriverState.FAILED or self._retry_at == float("inf"):
+            return None
+        return max(0.0, self._retry_at - time.monotonic())
 
     @property
     def _alive(self) -> bool:
@@ -151,14 +155,20 @@ class SupervisedDriver:
             if self._stop.is_set():
                 raise self._unavailable("the host is about to end")
             self.begin()
+            if self._state is DriverState.FAILED and self._find() != self._failed_with:
+                self._state = DriverState.STARTING
+                self._look.set()
             failures = self._failures
             while self._state is not DriverState.READY:
-                hopeless = self._state is DriverState.FAILED and (not self._alive or self._retry_at >= deadline)
+                hopeless = self._state is DriverState.FAILED and self._retry_at >= deadline
                 if self._error is not None and (self._failures > failures or hopeless):
                     raise self._told(self._error)
                 remaining = deadline - time.monotonic()
                 if remaining <= 0:
-                    raise self._unavailable(f"it is not ready after {timeout:g} s", hint=f"see {self.places.log_file}")
+                    about = f": {self._waits_for}" if self._waits_for else ""
+                    raise self._unavailable(
+                        f"it is not ready after {timeout:g} s{about}", hint=f"see {self.places.log_file}"
+                    )
                 self._condition.wait(remaining)
 
     def begin(self) -> None:
@@ -174,6 +184,7 @@ class SupervisedDriver:
         """This host needs it no more. The process ends if no other host needs it, and mounts do not."""
         with self._condition:
             self._stop.set()
+            self._look.set()
             if self._wake >= 0:
                 os.eventfd_write(self._wake, 1)
             self._condition.notify_all()
@@ -191,8 +202,8 @@ class SupervisedDriver:
     def _run(self) -> None:
         wake = self._wake
         try:
-            while not self._stop.is_set() and self._turn():
-                pass
+            while not self._stop.is_set():
+                self._turn()
         except Exception as error:
             logger.exception("the supervision of a CSI driver failed: driver=%s", self.name)
             self._fail(StorageDriverUnavailableError(str(error), driver=self.name, action=f"supervising {self.name}"))
@@ -204,16 +215,16 @@ class SupervisedDriver:
                     self._wake = -1
                     os.close(wake)
 
-    def _turn(self) -> bool:
-        """One life of the process; whether there is to be another."""
+    def _turn(self) -> None:
+        """One life of the process."""
         driver = self._find()
         running = self._running()
         if driver is None and running is None:
             self._fail(self._unavailable("it is not installed any more", hint="pip install it again"), for_good=True)
-            return False
+            return self._pause(driver)
         if driver is not None and driver.problem:
             self._fail(driver.unavailable(), for_good=True)
-            return False
+            return self._pause(driver)
         self._set(DriverState.STARTING)
         try:
             record = self._start_or_adopt(driver)
@@ -221,21 +232,23 @@ class SupervisedDriver:
             if not self._stop.is_set():
                 self._fail(error)
                 self._pause(driver)
-            return True
+            return None
         self._set(DriverState.READY, record)
         began = time.monotonic()
         why = self._watch(record)
+        if why != "stopped":
+            self._set(DriverState.STARTING)
         self._connection.disconnect()
         if why == "ended":
             wait_for_keeper(record)
             self._restarts += 1
             self._delays = 0 if time.monotonic() - began >= self._settings.steady else self._delays
-            self._fail(self._unavailable(how_it_ended(record, self.places), hint=f"see {self.places.log_file}"))
+            ending = self._unavailable(how_it_ended(record, self.places), hint=f"see {self.places.log_file}")
+            self._fail(ending, started=True)
             self._pause(driver)
         elif why == "outdated":
-            self._set(DriverState.STARTING)
             self._replace(record)
-        return True
+        return None
 
     def _start_or_adopt(self, driver: InstalledDriver | None) -> ProcessRecord:
         deadline = time.monotonic() + self._settings.start_timeout
@@ -251,7 +264,7 @@ class SupervisedDriver:
             record = self._running()
             if record is not None and self._outdated(record, driver) and self._alone():
                 end_process(record, self.places, self._settings.launch)
-                record = None
+            record = self._running()
             adopted = record is not None
             if record is None:
                 if driver is None:
@@ -272,11 +285,11 @@ class SupervisedDriver:
             try:
                 if pidfd is None:
                     raise self._unavailable("it has ended")
-                self._connection.connect(record, deadline, pidfd, self._stop)
+                self._connection.connect(record, Waiting(self.name, deadline, pidfd, self._stop, self._note))
             except StorageDriverError as error:
                 if self._stop.is_set() or is_alive(record.process):
-                    tail = quoted_log(self.places, record.instance)
-                    error.reason += tail
+                    if not error.call:  # it does not even answer
+                        error.reason += quoted_log(self.places, record.instance)
                     error.hint = error.hint or f"see {self.places.log_file}"
                     raise
                 wait_for_keeper(record)
@@ -335,8 +348,13 @@ class SupervisedDriver:
         try:
             if record is None or not self._users.held or self._stays(record):
                 return
+            seconds = self._settings.close_timeout
             if self._users.try_lock():  # nobody else: until it has ended nobody can begin to use it
-                end_process(record, self.places, self._settings.launch, patience=self._settings.close_timeout)
+                end_process(record, self.places, self._settings.launch, patience=seconds)
+            else:
+                # Another host has it, or the keeper, which looked in this very moment: then it is ending, and this
+                # waits for that.
+                self._users.lock(seconds, shared=True)
         finally:
             self._users.release()
             if self._state is not DriverState.FAILED:
@@ -355,16 +373,21 @@ class SupervisedDriver:
     def _set(self, state: DriverState, record: ProcessRecord | None = None) -> None:
         with self._condition:
             self._state, self._record = state, record
+            self._waits_for = ""
             if state is DriverState.READY:
                 self._error = None
             self._condition.notify_all()
         self._changed(self.name)
 
-    def _fail(self, error: VolumeHostError, *, for_good: bool = False) -> None:
+    def _note(self, waits_for: str) -> None:
+        self._waits_for = waits_for
+
+    def _fail(self, error: VolumeHostError, *, for_good: bool = False, started: bool = False) -> None:
+        """Note a failure. Whoever waits learns of failed starts; after an end (``started``) it waits for the next."""
         with self._condition:
             delay = min(self._settings.longest_delay, self._settings.first_delay * 2 ** min(self._delays, 20))
             self._delays += 1
-            self._failures += 1
+            self._failures += not started
             self._error, self._state = error, DriverState.FAILED
             self._retry_at = time.monotonic() + (float("inf") if for_good else delay)
             self._condition.notify_all()
@@ -372,14 +395,15 @@ class SupervisedDriver:
         self._changed(self.name)
 
     def _pause(self, driver: InstalledDriver | None) -> None:
-        """Until the next start is due, or what is installed changed, or the host ends."""
+        """Until the next start is due, or what is installed has changed, or the host ends."""
+        self._failed_with = driver
         while not self._stop.is_set():
             remaining = self._retry_at - time.monotonic()
             if remaining <= 0:
                 return
-            self._stop.wait(min(remaining, self._settings.tick))
-            now = self._find()
-            if now is not None and driver is not None and now.identity != driver.identity:
+            self._look.wait(min(remaining, self._settings.tick))
+            self._look.clear()
+            if self._find() != driver:
                 self._delays = 0
                 return
 
@@ -391,7 +415,7 @@ class SupervisedDriver:
     def _told(self, error: VolumeHostError) -> StorageDriverUnavailableError:
         """The error for one more caller, with the time of the next try."""
         retry = self.retry_in
-        due = f"; it is started again in {retry:.1f} s" if retry and retry != float("inf") else ""
+        due = f"; it is started again in {retry:.1f} s" if retry is not None and retry >= 0.1 else ""
         return StorageDriverUnavailableError(
             f"{error.reason}{due}", driver=self.name, action=error.action, hint=error.hint
         )

@@ -122,11 +122,11 @@ class AllocatableUpdater:
     def _take(self, look_at: float) -> set[str] | None:
         """Names to look at, at the latest when something is due; None when the thread is to end."""
         with self._condition:
-            moments = [look_at, *(schedule.due for schedule in self._schedules.values())]
-            if not self._changed and not self._stopping:
+            if not self._changed and not self._stopping and self._store.names():
+                moments = [look_at, *(schedule.due for schedule in self._schedules.values())]
                 self._condition.wait(max(0.0, min(moments) - self._clock()))
             changed, self._changed = self._changed, set()
-            if self._stopping or not (changed or self._schedules or self._store.names()):
+            if self._stopping or not (changed or self._store.names()):
                 self._thread = None
                 return None
             return changed

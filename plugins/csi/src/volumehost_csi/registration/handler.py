@@ -105,13 +105,14 @@ class CSIRegistrationHandler:
         versions: Sequence[str] = DEFAULT_VERSIONS,
         timeout: float | None = None,
         *,
-        origin: DriverOrigin = DriverOrigin.COMMAND,
+        origin: DriverOrigin = DriverOrigin.SOCKET,
         identity: Hashable = None,
         replaces: Hashable = None,
     ) -> DriverInstance:
         """Register the driver that serves at ``endpoint`` (CSI-REG-07).
 
-        Drivers from a socket must have a node service; others may be without (a controller of its own).
+        Drivers from a socket must have a node service; those that are registered by command or started by this host
+        may be without (CSI-WIRE-06).
 
         :param timeout: seconds for its answers; the handler's own when not given.
         :param identity: tells this registration from others of the name; one for each origin and name when not given.

@@ -1,6 +1,6 @@
 """Speaking with a registration socket: the plugin serves, we call (CSI-RAPI-01 to -17).
 
-grpc is imported when a socket accepts a connection, not before: stale sockets of killed registrars cost nothing.
+grpc is imported once something has answered on the socket: stale sockets of killed registrars cost nothing.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import socket
 import stat
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -29,6 +30,11 @@ NOTIFY_TIMEOUT = 5.0
 #: A registrar that has just made its socket listens on it within this time, in seconds.
 _LISTEN_TIMEOUT = 0.2
 _LISTEN_PAUSE = 0.01
+
+#: What a client begins with in HTTP/2: the preface and an empty SETTINGS frame. The server begins with SETTINGS too.
+_CLIENT_GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
+_FRAME_HEADER_BYTES = 9
+_SETTINGS = b"\x04"
 
 #: Characters of a reason that a plugin is told.
 _LONGEST_REASON = 4096
@@ -71,6 +77,7 @@ class RegistrationSocket:
         self.path = path
         self._closed = threading.Event()
         self._channel: grpc.Channel | None = None
+        self._greeting: socket.socket | None = None
         self._stub: Any = None
 
     def __enter__(self) -> Self:
@@ -84,32 +91,35 @@ class RegistrationSocket:
     def close(self) -> None:
         """End the connection."""
         self._closed.set()
-        channel = self._channel
+        channel, greeting = self._channel, self._greeting
+        if greeting is not None:
+            with suppress(OSError):
+                greeting.shutdown(socket.SHUT_RDWR)
         if channel is not None:
             channel.close()
 
     def connect(self, timeout: float = DIAL_TIMEOUT) -> None:
-        """Wait until connected.
+        """Wait until whatever serves there has greeted as gRPC does.
 
-        :raises RegistrationError: nobody listens there, or it was not connected in ``timeout`` seconds.
+        The greeting is exchanged on a connection of its own: grpc's own way of waiting until a channel is ready keeps
+        its closing waiting for a fifth of a second, and would be imported for what does not speak gRPC too.
+
+        :raises RegistrationError: nobody listens there, or did not greet within ``timeout`` seconds.
         """
-        deadline = time.monotonic() + timeout
-        self._knock()
-        import grpc
-
+        try:
+            self._greet(time.monotonic() + timeout)
+        except TimeoutError:
+            raise self._failure(f"something listens there, but does not answer within {timeout:g} s") from None
+        except ConnectionRefusedError:
+            raise self._failure("nobody listens there; the process that made the socket seems to have ended") from None
+        except (OSError, ValueError) as error:
+            raise self._failure(describe(error)) from None
         from volumehost_csi_kit import endpoints, stubs
 
-        channel = endpoints.dial(self.path)
-        self._channel = channel
+        self._channel = endpoints.dial(self.path)
+        self._stub = stubs.RegistrationStub(self._channel)
         if self._closed.is_set():
-            channel.close()
-        try:
-            grpc.channel_ready_future(channel).result(max(0.0, deadline - time.monotonic()))
-        except grpc.FutureTimeoutError:
-            raise self._failure(f"something listens there, but does not speak gRPC within {timeout:g} s") from None
-        except ValueError:
-            raise self._failure("the host is shutting down") from None
-        self._stub = stubs.RegistrationStub(channel)
+            self.close()
 
     def get_info(self) -> PluginInfo:
         """Ask the plugin what it is.
@@ -148,29 +158,42 @@ class RegistrationSocket:
         except Exception as error:  # noqa: BLE001 - whatever a call raises is a failure of the call
             raise self._call_failure(NotificationError, "NotifyRegistrationStatus", error) from None
 
-    def _knock(self) -> None:
-        """See whether anybody listens there, without grpc.
-
-        :raises RegistrationError: nobody does.
-        """
+    def _greet(self, deadline: float) -> None:
         from volumehost_csi_kit import endpoints
 
+        with endpoints.reachable(self.path) as path, self._connected(path) as connection:
+            self._greeting = connection
+            connection.sendall(_CLIENT_GREETING)
+            header = b""
+            while len(header) < _FRAME_HEADER_BYTES:
+                connection.settimeout(max(0.001, deadline - time.monotonic()))
+                received = connection.recv(_FRAME_HEADER_BYTES - len(header))
+                if not received:
+                    break
+                header += received
+            self._greeting = None
+        if self._closed.is_set():
+            raise ConnectionAbortedError("the host is shutting down")
+        if header[3:4] != _SETTINGS:
+            raise ConnectionError("whatever serves there does not speak gRPC")
+
+    def _connected(self, path: str) -> socket.socket:
+        """A connection; a socket that was made a moment ago is listened on in the next."""
         deadline = time.monotonic() + _LISTEN_TIMEOUT
         while True:
+            connection = socket.socket(socket.AF_UNIX)
+            connection.settimeout(DIAL_TIMEOUT)
             try:
-                with endpoints.reachable(self.path) as path, socket.socket(socket.AF_UNIX) as knock:
-                    knock.settimeout(DIAL_TIMEOUT)
-                    knock.connect(path)
+                connection.connect(path)
             except ConnectionRefusedError:
-                # Made a moment ago, perhaps, and listening in the next.
-                if time.monotonic() < deadline and not self._closed.wait(_LISTEN_PAUSE):
-                    continue
-                raise self._failure(
-                    "nobody listens on the socket; the process that made it seems to have ended"
-                ) from None
-            except (OSError, endpoints.EndpointError) as error:
-                raise self._failure(describe(error)) from None
-            return
+                connection.close()
+                if time.monotonic() >= deadline or self._closed.wait(_LISTEN_PAUSE):
+                    raise
+            except BaseException:
+                connection.close()
+                raise
+            else:
+                return connection
 
     def _failure(self, reason: str) -> RegistrationError:
         return RegistrationError(reason, action=f"registering the plugin at {self.path}", subject=self.path)

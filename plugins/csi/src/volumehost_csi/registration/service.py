@@ -69,7 +69,7 @@ class Registration:
         self.updater.start()
 
     def stop(self, timeout: float = 5.0) -> None:
-        """End everything within about ``timeout`` seconds; drivers stay registered. Closing the store is its maker's."""
+        """End everything within about ``timeout`` seconds; drivers stay registered. Who made the store closes it."""
         self.manager.stop(timeout)
         self.updater.stop(timeout)
         self._initialisation.stop(timeout)

@@ -198,7 +198,7 @@ class RegistrationDirectory:
         try:
             found = look(self.path, lambda directory: self._watch(directory, watches))
         except FileNotFoundError:
-            os.makedirs(self.path, mode=DIRECTORY_MODE, exist_ok=True)
+            os.mkdir(self.path, DIRECTORY_MODE)  # Not its parents: the whole root directory may have been taken away.
             found = look(self.path, lambda directory: self._watch(directory, watches))
         self._keep_watches(watches, found)
         left, self._left = self._left, set()

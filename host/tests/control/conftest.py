@@ -225,7 +225,7 @@ def world(tmp_path: Path) -> Iterator[World]:
     world.close()
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make() -> type[Make]:
     return Make
 

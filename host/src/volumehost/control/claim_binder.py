@@ -5,7 +5,7 @@ What a claim waits for without that being anybody's failure is reported as a ste
 
 from __future__ import annotations
 
-import logging
+import threading
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -23,8 +23,6 @@ from volumehost.errors import FailedPreconditionError
 if TYPE_CHECKING:
     from volumehost.api.objects import KubeObject, PersistentVolume, PersistentVolumeClaim, StorageClass
 
-logger = logging.getLogger(__name__)
-
 
 class ClaimBinder:
     """The controller of claims."""
@@ -38,10 +36,14 @@ class ClaimBinder:
         self._context = context
         self._api = context.api
         self._provisioner = Provisioner(context)
-        # Claims that wait for something, to be looked at when it may have come. Only a hint: each also comes by itself.
+        # Hints on what to look at when something else changes; without them a claim would only come later.
+        self._lock = threading.Lock()
+        #: Claims that wait for something.
         self._waiting: set[Key] = set()
-        # From a claim to those that are cloned from it and wait for that; a hint too.
+        #: From a claim to those that wait to be cloned from it.
         self._clones: dict[Key, set[Key]] = {}
+        #: From a volume to the claim that names it.
+        self._named: dict[str, Key] = {}
 
     def watches(self) -> Mapping[type[KubeObject], Affects]:
         """Claims, the volumes that they could have, and whatever else could end a claim's waiting."""
@@ -64,21 +66,21 @@ class ClaimBinder:
         """Bring one claim a step further."""
         from volumehost.api.objects import ObjectMeta, PersistentVolumeClaim
 
-        self._waiting.add(key)
+        with self._lock:
+            self._waiting.add(key)
         claim = get_or_none(self._api, PersistentVolumeClaim, key.name, key.namespace)
         if claim is None:
             self._release_volumes_of(key)
             claim = PersistentVolumeClaim(metadata=ObjectMeta(name=key.name, namespace=key.namespace))
         elif not self._reconcile(claim):
             return None
-        self._waiting.discard(key)
-        for clones in list(self._clones.values()):
-            clones.discard(key)
+        self._forget(key, gone=not claim.metadata.uid)
         self._context.progress(claim, "")
         return None
 
     def _reconcile(self, claim: PersistentVolumeClaim) -> bool:
         """Whether the claim needs nothing any more."""
+        self._remember(claim)
         if CLONING_FINALIZER in claim.metadata.finalizers and not self._is_being_cloned(claim):
             remove_finalizer(self._api, claim, CLONING_FINALIZER)
         if claim.metadata.deletion_timestamp is not None:
@@ -86,9 +88,6 @@ class ClaimBinder:
             return True
         if BIND_COMPLETED in claim.metadata.annotations:
             return self._check_bound(claim)
-        source = _cloned_from(claim)
-        if source is not None:
-            self._clones.setdefault(source, set()).add(Key.of(claim))
         if has_intent(claim):
             return self._provision(claim, None)
         if claim.spec.volume_name:
@@ -245,25 +244,47 @@ class ClaimBinder:
                 return True
         return False
 
+    # --- hints ------------------------------------------------------------------------------------------------------
+
+    def _remember(self, claim: PersistentVolumeClaim) -> None:
+        """What other objects have to do with this claim."""
+        key, source = Key.of(claim), _cloned_from(claim)
+        with self._lock:
+            if claim.spec.volume_name:
+                self._named[claim.spec.volume_name] = key
+            if source is not None:
+                self._clones.setdefault(source, set()).add(key)
+
+    def _forget(self, key: Key, *, gone: bool) -> None:
+        """The claim waits for nothing, and names no volume when it is gone."""
+        with self._lock:
+            self._waiting.discard(key)
+            self._clones = {source: rest for source, clones in self._clones.items() if (rest := clones - {key})}
+            if gone:
+                self._named = {name: owner for name, owner in self._named.items() if owner != key}
+
     # --- what concerns which claim ----------------------------------------------------------------------------------
 
     def _of_claim(self, claim: PersistentVolumeClaim) -> Iterable[Key]:
         """The claim itself; those that wait for it as their source; the source that it was cloned from."""
         own, source = Key.of(claim), _cloned_from(claim)
-        return [own, *self._clones.get(own, ()), *((source,) if source is not None else ())]
+        with self._lock:
+            return [own, *self._clones.get(own, ()), *((source,) if source is not None else ())]
 
     def _of_volume(self, volume: PersistentVolume) -> Iterable[Key]:
         reference = volume.spec.claim_ref
         if reference is not None:
             return [Key(reference.name, reference.namespace)]
-        return self._all_waiting(volume)
+        owner = self._named.get(volume.metadata.name)
+        return [*self._all_waiting(volume), *((owner,) if owner is not None else ())]
 
     def _of_pod(self, pod: Any) -> Iterable[Key]:
-        keys = {Key(name, pod.metadata.namespace) for name in claims_of(pod)}
-        return keys & set(self._waiting)
+        with self._lock:
+            return {Key(name, pod.metadata.namespace) for name in claims_of(pod)} & self._waiting
 
     def _all_waiting(self, _changed: Any) -> Iterable[Key]:
-        return list(self._waiting)
+        with self._lock:
+            return list(self._waiting)
 
     def _event(self, claim: PersistentVolumeClaim, event_type: str, reason: str, message: str) -> None:
         self._context.event(claim, event_type, reason, message)

@@ -17,7 +17,10 @@ ROUNDS = 9
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One row: seconds for ours and for the anchor, and what the ratio is to be at most (and the aim)."""
+    """One row: seconds for ours and for the anchor, and what the ratio is to be at most (and the aim).
+
+    ``unit`` "" is for what is counted instead of timed.
+    """
 
     name: str
     ours: float
@@ -25,6 +28,7 @@ class Figure:
     anchor_name: str
     at_most: float | None = None
     aim: float | None = None
+    unit: str = "s"
 
     @property
     def ratio(self) -> float:

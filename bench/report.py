@@ -15,8 +15,12 @@ def duration(seconds: float) -> str:
     return f"{seconds:.3g} s"
 
 
+def _amount(value: float, unit: str) -> str:
+    return duration(value) if unit else f"{value:g}"
+
+
 def _bound(value: float | None) -> str:
-    return "" if value is None else f"{value:g}"
+    return "" if value is None else f"{value:.3g}"
 
 
 def table(title: str, figures: Iterable[Figure]) -> str:
@@ -27,8 +31,8 @@ def table(title: str, figures: Iterable[Figure]) -> str:
         rows.append(
             (
                 figure.name,
-                duration(figure.ours),
-                duration(figure.anchor),
+                _amount(figure.ours, figure.unit),
+                _amount(figure.anchor, figure.unit),
                 figure.anchor_name,
                 f"{figure.ratio:.3g}",
                 _bound(figure.at_most),

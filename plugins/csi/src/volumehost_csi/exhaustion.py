@@ -37,7 +37,7 @@ def attach_limit_exceeded(services: Services, spec: Spec) -> bool:
     if error is None or error.error_code != _RESOURCE_EXHAUSTED:
         return False
     try:
-        services.drivers.refresh_node_info(source.driver)
+        services.refresh_node_info(source.driver)
     except VolumeHostError as problem:
         logger.warning("the limit of the CSI driver %s on this node cannot be refreshed: %s", source.driver, problem)
     return True

@@ -80,6 +80,13 @@ class Services:
         """
         return self.drivers.node_client(driver, self.settings.start_timeout)
 
+    def refresh_node_info(self, driver: str) -> None:
+        """Ask the driver anew how many volumes the node can take, and tell the cluster (CSI-REG-16).
+
+        :raises VolumeHostError: it is not registered, does not answer, or the answer cannot be published.
+        """
+        self.drivers.registry.handler.refresh(driver)
+
     def require_node(self, action: str) -> None:
         """Refuse what only the host of a node can do.
 

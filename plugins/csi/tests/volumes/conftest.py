@@ -151,15 +151,13 @@ class FakeDrivers:
     def __init__(self) -> None:
         self.clients: dict[str, NodeClient] = {}
         self.refreshed: list[str] = []
+        self.registry = SimpleNamespace(handler=SimpleNamespace(refresh=self.refreshed.append))
         self.closed = False
 
     def node_client(self, name: str, timeout: float = 0) -> NodeClient:
         if name not in self.clients:
             raise StorageDriverUnavailableError(f"the CSI driver {name} is not registered", driver=name)
         return self.clients[name]
-
-    def refresh_node_info(self, name: str) -> None:
-        self.refreshed.append(name)
 
     def close(self) -> None:
         self.closed = True

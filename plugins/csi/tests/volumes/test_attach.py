@@ -268,7 +268,7 @@ def test_csi_att_15_16_a_detach_error_fails_at_once_and_names_the_driver(attachm
 
 def test_csi_att_15_a_detach_that_takes_too_long(attaching, attachment, api):
     api.patch(VolumeAttachment, ATTACHMENT, {"metadata": {"finalizers": [FINALIZER]}})
-    with pytest.raises(StorageDriverUncertainError, match="within 0.3 seconds"):
+    with pytest.raises(StorageDriverUncertainError, match=r"within 0\.3 seconds"):
         attaching(0.3).new_detacher().detach(f"{NAME}^vol-1", NODE)
 
 

@@ -276,7 +276,7 @@ def test_csi_err_12_an_unregistered_driver_is_transient_everywhere(
         "unmount": lambda: plugin.new_unmounter("pv-1", pod.metadata.uid).tear_down(),
         "unstage": lambda: plugin.new_device_unmounter().unmount_device(path),
         "expand": lambda: plugin.node_expand(NodeResizeOptions(volume.spec, "", "/m", "", 2, 1)),
-        "metrics": lambda: volume.mounter.get_metrics(),
+        "metrics": volume.mounter.get_metrics,
     }
     with pytest.raises(TransientOperationError):
         steps[what]()

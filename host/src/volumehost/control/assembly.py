@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from volumehost.control.plane import ControlPlane
@@ -20,7 +20,12 @@ COMPONENT = "persistentvolume-controller"
 
 
 def plane_for_node(
-    api: ApiClient, plugins: VolumePluginManager, node_name: str, *, external_drivers: bool = False
+    api: ApiClient,
+    plugins: VolumePluginManager,
+    node_name: str,
+    *,
+    external_drivers: bool = False,
+    volume_in_use: Callable[[str], bool] = lambda _name: False,
 ) -> ControlPlane:
     """See :meth:`ControlPlane.for_node`."""
     steps = Steps()
@@ -45,6 +50,7 @@ def plane_for_node(
             progress=steps,
             wall_clock=time.time,
             external_drivers=external_drivers,
+            volume_in_use=lambda node, volume: node == node_name and volume_in_use(volume),
         )
         provide_all(api, drivers.statuses())
         return [ProvidedObjects(context, drivers.statuses), *all_controllers(context)]
@@ -58,8 +64,26 @@ def plane_for_node(
 
 def all_controllers(context: ControlContext) -> list[Controller]:
     """The controllers that do what a cluster's control plane and CSI sidecars do."""
+    from volumehost.control.attach_controller import AttachController
+    from volumehost.control.attach_protection import AttachProtection
     from volumehost.control.claim_binder import ClaimBinder
     from volumehost.control.ephemeral import EphemeralClaims
+    from volumehost.control.expand_controller import ExpandController
+    from volumehost.control.modify_controller import ModifyController
+    from volumehost.control.snapshot_content_controller import SnapshotContentController
+    from volumehost.control.snapshot_controller import SnapshotController
+    from volumehost.control.snapshot_source_protection import SnapshotSourceProtection
     from volumehost.control.volume_reclaimer import VolumeReclaimer
 
-    return [EphemeralClaims(context), ClaimBinder(context), VolumeReclaimer(context)]
+    return [
+        EphemeralClaims(context),
+        ClaimBinder(context),
+        VolumeReclaimer(context),
+        AttachController(context),
+        AttachProtection(context),
+        ExpandController(context),
+        ModifyController(context),
+        SnapshotController(context),
+        SnapshotContentController(context),
+        SnapshotSourceProtection(context),
+    ]

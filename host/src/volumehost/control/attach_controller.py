@@ -53,24 +53,18 @@ _MAX_METADATA_BYTES = 256 * 1024
 
 
 class AttachController:
-    """Controller of VolumeAttachments; see :class:`volumehost.control.controller.Controller`.
-
-    :param volume_in_use: (node, unique volume name): whether that node still has the volume staged or mounted, for
-        nodes that this process knows of better than their status tells.
-    """
+    """Controller of VolumeAttachments; see :class:`volumehost.control.controller.Controller`."""
 
     name = "attacher"
     kind: type[KubeObject]
 
-    def __init__(
-        self, context: ControlContext, *, volume_in_use: Callable[[str, str], bool] = lambda _node, _volume: False
-    ) -> None:
+    def __init__(self, context: ControlContext) -> None:
         from volumehost.api.objects import VolumeAttachment
 
         self.kind = VolumeAttachment
         self._context = context
         self._api = context.api
-        self._safety = DetachSafety(context.api, volume_in_use)
+        self._safety = DetachSafety(context.api, context.volume_in_use)
         self._published = PublishedNodes()
         self._marks = OwnMarks(frozenset({NODE_ID}), lambda name: name.startswith(FINALIZER_PREFIX))
 

@@ -92,6 +92,8 @@ class ControlContext:
     ``knows_driver(name)`` tells without starting it whether this host has such a driver at all.
     ``wall_clock`` is seconds since the epoch. ``external_drivers``: whether drivers that this host does not have are
     served by others, as in a cluster; without that, an unknown driver is an error of the object that names it.
+    ``volume_in_use(node, unique volume name)`` tells whether a node that this process knows of itself still has a
+    volume staged or mounted.
     """
 
     api: ApiClient
@@ -103,3 +105,4 @@ class ControlContext:
     progress: Progress
     wall_clock: Callable[[], float]
     external_drivers: bool = False
+    volume_in_use: Callable[[str, str], bool] = lambda _node, _volume: False

@@ -120,7 +120,7 @@ class ExpandController:
         decision = decide(claim, volume)
         if decision.forget_former:
             update(self._api, volume, _forget_former_size)
-        if decision.waits_for_node or not _wants_more(claim):
+        if decision.target is None:
             return None
         grower = self._grower(claim, volume)
         if grower is None:
@@ -314,7 +314,9 @@ class ExpandController:
 
 
 def _wants_more(claim: PersistentVolumeClaim) -> bool:
-    return size_of(claim.spec.resources.requests.get("storage")) > size_of(claim.status.capacity.get("storage"))
+    """Whether it asks for more than it has got; a claim that tells of nothing that it has got is not finished yet."""
+    granted = size_of(claim.status.capacity.get("storage"))
+    return bool(granted) and size_of(claim.spec.resources.requests.get("storage")) > granted
 
 
 def _claim_of(volume: PersistentVolume) -> Iterable[Key]:

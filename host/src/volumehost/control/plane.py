@@ -74,15 +74,22 @@ class ControlPlane:
 
     @classmethod
     def for_node(
-        cls, api: ApiClient, plugins: VolumePluginManager, node_name: str, *, external_drivers: bool = False
+        cls,
+        api: ApiClient,
+        plugins: VolumePluginManager,
+        node_name: str,
+        *,
+        external_drivers: bool = False,
+        volume_in_use: Callable[[str], bool] = lambda _name: False,
     ) -> ControlPlane:
         """The plane with every controller of this package, for one node that is the whole cluster; cheap.
 
         :param external_drivers: drivers that this host does not have are served by others, as in a cluster.
+        :param volume_in_use: whether the node still has the volume of that unique name staged or mounted (BR-46).
         """
         from volumehost.control.assembly import plane_for_node
 
-        return plane_for_node(api, plugins, node_name, external_drivers=external_drivers)
+        return plane_for_node(api, plugins, node_name, external_drivers=external_drivers, volume_in_use=volume_in_use)
 
     # --- life -------------------------------------------------------------------------------------------------------
 

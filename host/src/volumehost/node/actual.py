@@ -295,6 +295,12 @@ class ActualState:
             volume = self._volumes.get(name)
             return replace(volume, pods=dict(volume.pods)) if volume is not None else None
 
+    def is_in_use(self, name: str) -> bool:
+        """Whether the volume is, or may be, staged or mounted on this node (BR-46)."""
+        with self._lock:
+            volume = self._volumes.get(name)
+            return volume is not None and (bool(volume.pods) or volume.device_state.may_be_mounted)
+
     def pods_of_volume(self, name: str) -> list[str]:
         """UIDs of the pods that have the volume, mounted or uncertain."""
         with self._lock:

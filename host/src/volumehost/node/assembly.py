@@ -175,6 +175,7 @@ def _wire(
     executor = Executor(services, pending, pool, timers, settings.metrics)
     reconciler = Reconciler(dirty, services, executor, populator, timers, notify=waits.notify)
     control = services.control
+    control.volume_in_use = services.actual.is_in_use
     control.driver_changed = lambda name: _later(pool, timers, 0, lambda: reconciler.driver_changed(name))
     claims = ClaimFollowing(
         services.host.get_kube_client, control, populator, timers, lambda function: _later(pool, timers, 0, function)

@@ -34,6 +34,8 @@ class LocalControl:
         driver_changed: Callable[[str], None] = lambda name: None,  # noqa: ARG005 - nobody listens yet
     ) -> None:
         self.enabled = enabled
+        #: Whether this node has the volume of that unique name staged or mounted: then it is not detached (BR-46).
+        self.volume_in_use: Callable[[str], bool] = lambda _name: False
         self.driver_changed = driver_changed
         self._host = host
         self._plugins = plugins
@@ -50,7 +52,12 @@ class LocalControl:
                 if api is not None:
                     from volumehost.control.plane import ControlPlane
 
-                    self._plane = ControlPlane.for_node(api, self._plugins, self._host.get_node_name())
+                    self._plane = ControlPlane.for_node(
+                        api,
+                        self._plugins,
+                        self._host.get_node_name(),
+                        volume_in_use=self.volume_in_use,
+                    )
             return self._plane
 
     def begin(self) -> None:

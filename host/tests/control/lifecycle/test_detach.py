@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -192,7 +193,7 @@ def test_br_46_the_node_manager_knows_better(world: Any, attacher: AttachControl
         asked.append((node, volume))
         return len(asked) == 1
 
-    controller = AttachController(world.context, volume_in_use=in_use)
+    controller = AttachController(replace(world.context, volume_in_use=in_use))
     delete(world)
     run(controller, "va")
     assert not is_gone(world)

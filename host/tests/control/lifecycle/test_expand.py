@@ -156,6 +156,16 @@ def test_expctl_02_nothing_to_do(world: Any, expander: ExpandController, run: An
     assert world.pvc().metadata.resource_version == version
 
 
+def test_a_claim_that_does_not_tell_yet_what_it_has(world: Any, expander: ExpandController, run: Any) -> None:
+    claim = world.pvc()
+    claim.status.capacity = {}
+    world.api.replace_status(claim)
+    ask(world, "2Gi")
+    assert go(world, run, expander) is None
+    assert world.driver.calls == []
+    assert world.events == []
+
+
 def test_expctl_02_a_volume_that_refers_to_another_claim(world: Any, expander: ExpandController, run: Any) -> None:
     world.api.patch(PersistentVolume, "pv", {"spec": {"claimRef": {"uid": "other"}}})
     ask(world, "2Gi")

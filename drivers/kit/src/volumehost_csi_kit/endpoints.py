@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import urllib.parse
 import weakref
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -21,6 +20,7 @@ LONGEST_SOCKET_PATH = 107
 #: Bytes of the longest message that is accepted: a list of some tens of thousands of volumes.
 LONGEST_MESSAGE = 16 * 1024 * 1024
 
+_PLAIN = re.compile(r"[A-Za-z0-9_./-]+")
 _OPTIONS = (
     ("grpc.default_authority", "localhost"),  # some servers refuse the socket's path as an authority
     ("grpc.enable_http_proxy", 0),
@@ -83,7 +83,11 @@ def reachable(path: str) -> Iterator[str]:
 
 def grpc_address(path: str) -> str:
     """The address that grpc takes for a socket's path, which it reads as a URI."""
-    return "unix:" + urllib.parse.quote(path)
+    if _PLAIN.fullmatch(path):
+        return f"unix:{path}"
+    from urllib.parse import quote  # seldom needed, and not cheap to import
+
+    return "unix:" + quote(path)
 
 
 def dial(endpoint: str) -> grpc.Channel:

@@ -23,7 +23,8 @@ from volumehost_csi_kit.server.volume_locks import VolumeLocks, key_of
 
 log = logging.getLogger("volumehost_csi_kit.server")
 
-# grpc sends the message as a header, and peers refuse headers beyond 8 KiB.
+# Bytes. grpc sends the message as a header, percent-encoded to up to thrice its length, and peers refuse headers beyond
+# 8 KiB.
 _LONGEST_MESSAGE = 2000
 
 
@@ -142,7 +143,7 @@ class _Call:
             message = f"{self._method.name} failed unexpectedly: {type(error).__name__}: {error}"
             trace = strip("".join(traceback.format_exception(error)), secrets)
             log.error("call=%s raised an unexpected exception:\n%s", self._method.name, trace)
-        message = strip(message, secrets)
+        message = _short(strip(message, secrets))
         log.warning(
             "call=%s code=%s seconds=%.4f error=%r request=%s",
             self._method.name,
@@ -151,9 +152,14 @@ class _Call:
             message,
             redacted(request),
         )
-        context.abort(code, message[:_LONGEST_MESSAGE])
+        context.abort(code, message)
         raise AssertionError("abort raises")  # for type checkers
 
 
 def _text(details: str | bytes | None) -> str:
     return details.decode(errors="replace") if isinstance(details, bytes) else details or ""
+
+
+def _short(message: str) -> str:
+    """As much of it as grpc can send; a path's undecodable bytes, which it cannot, are written as escapes."""
+    return message.encode(errors="backslashreplace")[:_LONGEST_MESSAGE].decode(errors="ignore")

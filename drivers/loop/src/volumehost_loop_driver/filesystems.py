@@ -13,9 +13,12 @@ from volumehost.host_services import MountInterface
 from volumehost.mount.format import (
     DEFAULT_FS_TYPE,
     FILESYSTEM_MISMATCH,
+    FORMAT_SECONDS,
     UNFORMATTED_READ_ONLY,
     SafeFormatAndMount,
+    device_size,
 )
+from volumehost.mount.privileges import has_capability
 from volumehost.mount.programs import Programs
 from volumehost.mount.resize import resize
 from volumehost.sdk import set_volume_ownership
@@ -28,15 +31,20 @@ from volumehost_loop_driver.superblock import read_superblock
 logger = logging.getLogger(__name__)
 
 SUPPORTED: Final = ("ext4", "xfs")
-#: A blank image reads as zeros, so that nothing in it needs to be written with zeros once more.
-_FORMAT_OPTIONS: Final = {"ext4": ["-E", "lazy_journal_init=1"]}
+#: A blank image reads as zeros, so that nothing in it needs to be written with zeros once more. Where its blocks are
+#: to stay allocated it must not be discarded either.
+_THIN_OPTIONS: Final = {"ext4": ["-E", "lazy_journal_init=1"]}
+_THICK_OPTIONS: Final = {"ext4": ["-E", "lazy_journal_init=1,nodiscard"], "xfs": ["-K"]}
+_CAP_SYS_RESOURCE: Final = 24
+#: e2fsck found nothing, or has corrected what it found.
+_CHECKED: Final = (0, 1)
 #: Options that are not about a filesystem of our own.
 _REFUSED_FLAGS: Final = frozenset({"bind", "rbind", "remount", "move", "loop"})
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """An image that holds a filesystem. ``fresh``: it was made just now; ``small``: it is to grow with its volume."""
+    """An image that holds a filesystem. ``fresh``: made just now; ``small``: to be grown once it is mounted."""
 
     fs_type: str
     fresh: bool
@@ -69,6 +77,10 @@ class Filesystems:
         if not images.is_blank(record.key):
             superblock = read_superblock(images.path(record.key))
             small = superblock is not None and superblock.smaller_than(record.size)
+            if small and superblock is not None and superblock.family == "ext" and may_format:
+                # Before it is mounted, this needs no privilege.
+                self._grow_unmounted(images.path(record.key))
+                small = False
             return Prepared(fs_type, fresh=False, small=small)
         if not may_format:
             raise FailedPreconditionError(
@@ -77,8 +89,9 @@ class Filesystems:
                 subject=record.id,
                 hint="use it read-write once",
             )
+        options = (_THICK_OPTIONS if record.thick else _THIN_OPTIONS).get(fs_type, ())
         with images.formatting(record.key, thick=record.thick) as path:
-            self._formatter.format(path, fs_type, _FORMAT_OPTIONS.get(fs_type, ()))
+            self._formatter.format(path, fs_type, options)
         return Prepared(fs_type, fresh=True, small=False)
 
     def mount(self, device: str, path: str, prepared: Prepared, flags: Sequence[str], *, read_only: bool) -> None:
@@ -105,11 +118,41 @@ class Filesystems:
                 error.reason, action=error.action, subject=error.subject, hint=error.hint
             ) from error
 
+    def _grow_unmounted(self, image: str) -> None:
+        # resize2fs wants it checked completely.
+        check = self._programs.run(["e2fsck", "-f", "-p", image], timeout=FORMAT_SECONDS)
+        if check.returncode not in _CHECKED:
+            raise MountError(
+                f"e2fsck: {check.describe()}: {check.output}",
+                action=f"check {image} before it grows",
+                subject=image,
+                hint=f"repair it by hand: e2fsck -f {image}",
+            )
+        growth = self._programs.run(["resize2fs", image], timeout=FORMAT_SECONDS)
+        if growth.returncode != 0:
+            raise MountError(
+                f"resize2fs: {growth.describe()}: {growth.output}",
+                action=f"grow the filesystem on {image}",
+                subject=image,
+            )
+
     def grow(self, device: str, path: str) -> None:
         """Grow the mounted filesystem to the size of its device; success when it is that large (MOUNT-70).
 
+        :raises FailedPreconditionError: the process may not grow an ext4 filesystem that is mounted.
         :raises MountError: it cannot be grown.
         """
+        superblock = read_superblock(device)  # of ext4 it is the current one, though it is mounted
+        if superblock is not None and superblock.family == "ext":
+            if not superblock.smaller_than(device_size(device)):
+                return
+            if not may_grow_mounted_ext():
+                raise FailedPreconditionError(
+                    "growing a mounted ext4 filesystem needs the capability CAP_SYS_RESOURCE",
+                    action=f"grow the filesystem on {device}",
+                    subject=device,
+                    hint="it grows when the volume is staged again; or give the driver the capability, or use xfs",
+                )
         if not resize(device, path, self._programs):
             raise MountError("no filesystem is found on it", action=f"grow the filesystem on {device}", subject=device)
 
@@ -132,6 +175,12 @@ def check_flags(flags: Sequence[str]) -> None:
                 raise InvalidArgumentError(
                     f"the mount flag {option.strip()!r} is not one of a filesystem", action="read the mount flags"
                 )
+
+
+def may_grow_mounted_ext(proc: str = "/proc/self") -> bool:
+    """Whether the kernel will let this process grow an ext4 filesystem that is mounted."""
+    with open(f"{proc}/status", encoding="ascii", errors="replace") as file:
+        return has_capability(file.read(), _CAP_SYS_RESOURCE)
 
 
 def is_read_only(path: str) -> bool:

@@ -147,11 +147,8 @@ def _own(given: Mapping[str, str], known: set[str], where: str) -> dict[str, str
     for key in sorted(own):
         if key not in known:
             close = difflib.get_close_matches(key, known, 1, 0.6)
-            hint = (
-                f"did you mean {close[0]}?"
-                if close
-                else f"there {'are ' + ', '.join(sorted(known)) if known else 'is none'}"
-            )
+            there = f"there are {', '.join(sorted(known))}" if known else "there are none"
+            hint = f"did you mean {close[0]}?" if close else there
             raise InvalidArgumentError(f"{key!r} is not known", action=f"read {where}", hint=hint)
     return own
 

@@ -217,6 +217,7 @@ class Publishing:
         wanted = choose_size(size, 0, minimum=MINIMUM_SIZES[fs_type])
         with state.locks.hold(f"volume {id}", timeout=timeout):
             record = state.volumes.get(id)
+            made_now = record is None
             if record is None:
                 record = self._make_ephemeral(id, wanted, fs_type, action)
             elif not record.ephemeral:
@@ -228,8 +229,14 @@ class Publishing:
                 raise FailedPreconditionError(
                     f"it is published at {', '.join(staged.publications)}", action=action, subject=id
                 )
-            self._make_target(target, directory=True, action=action)
-            self._staging.bring_up(record, target, capability, read_only=read_only, may_format=True)
+            try:
+                self._make_target(target, directory=True, action=action)
+                self._staging.bring_up(record, target, capability, read_only=read_only, may_format=True)
+            except BaseException:
+                if made_now:
+                    # The caller may take the failure as final: nothing of it is left.
+                    remove_volume(state, record)
+                raise
 
     def _make_ephemeral(self, id: str, size: int, fs_type: str, action: str) -> VolumeRecord:
         state = self._state

@@ -122,11 +122,12 @@ class RecordStore(Generic[R]):
         else:
             _sync(self.directory)
         with self._lock:
-            if self._by_id.pop(record.id, None) is None:
+            known = self._by_id.pop(record.id, None)
+            if known is None:
                 return
-            self._by_name.pop(record.name, None)
-            del self._ids[bisect.bisect_left(self._ids, record.id)]
-            self._total_size -= record.size
+            self._by_name.pop(known.name, None)
+            del self._ids[bisect.bisect_left(self._ids, known.id)]
+            self._total_size -= known.size
 
     @property
     def total_size(self) -> int:

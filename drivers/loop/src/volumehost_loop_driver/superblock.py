@@ -15,19 +15,27 @@ _LENGTH: Final = 2048
 _EXT_BEGIN: Final = 1024
 _EXT_MAGIC: Final = 0xEF53
 _EXT_64BIT: Final = 0x80
+_DESCRIPTOR: Final = 64
+
+
+#: Blocks that a last group or allocation group has at least, whatever else is in it.
+_GROUP_MINIMUM: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Superblock:
-    """A filesystem as its superblock describes it: ``family`` is ``ext`` or ``xfs``, ``size`` and ``block`` bytes."""
+    """A filesystem as its superblock describes it: ``family`` is ``ext`` or ``xfs``, ``size`` its bytes.
+
+    ``slack``: what is left over at the end of a device is not used when it is less than this, in bytes.
+    """
 
     family: str
     size: int
-    block: int
+    slack: int
 
     def smaller_than(self, device_size: int) -> bool:
-        """Whether at least one block of the device is left over."""
-        return self.size + self.block <= device_size
+        """Whether the filesystem would grow to use the device."""
+        return self.size + self.slack <= device_size
 
 
 def read_superblock(path: str) -> Superblock | None:
@@ -49,15 +57,26 @@ def parse_superblock(data: bytes) -> Superblock | None:
         return None
     if data.startswith(b"XFSB"):
         block, blocks = struct.unpack_from(">IQ", data, 4)
-        return Superblock("xfs", block * blocks, block)
-    (magic,) = struct.unpack_from("<H", data, _EXT_BEGIN + 56)
-    (log_block,) = struct.unpack_from("<I", data, _EXT_BEGIN + 24)
-    if magic != _EXT_MAGIC or log_block > 6:
+        return Superblock("xfs", block * blocks, block * _GROUP_MINIMUM)
+    return _parse_ext(data[_EXT_BEGIN:])
+
+
+def _parse_ext(data: bytes) -> Superblock | None:
+    (blocks,) = struct.unpack_from("<I", data, 4)
+    (log_block,) = struct.unpack_from("<I", data, 24)
+    (blocks_per_group,) = struct.unpack_from("<I", data, 32)
+    (inodes_per_group,) = struct.unpack_from("<I", data, 40)
+    (magic,) = struct.unpack_from("<H", data, 56)
+    (inode_size,) = struct.unpack_from("<H", data, 88)
+    (incompatible,) = struct.unpack_from("<I", data, 96)
+    (reserved_descriptors,) = struct.unpack_from("<H", data, 206)
+    if magic != _EXT_MAGIC or log_block > 6 or not blocks_per_group:
         return None
-    (blocks,) = struct.unpack_from("<I", data, _EXT_BEGIN + 4)
-    (incompatible,) = struct.unpack_from("<I", data, _EXT_BEGIN + 96)
     if incompatible & _EXT_64BIT:
-        (high,) = struct.unpack_from("<I", data, _EXT_BEGIN + 0x150)
+        (high,) = struct.unpack_from("<I", data, 336)
         blocks |= high << 32
     block = 1024 << log_block
-    return Superblock("ext", block * blocks, block)
+    # A last group that would hold little more than its own inode table and copies of descriptors is left out.
+    descriptors = -(-(blocks // blocks_per_group + 1) * _DESCRIPTOR // block)
+    own = -(-inodes_per_group * inode_size // block) + reserved_descriptors + descriptors
+    return Superblock("ext", block * blocks, block * (own + _GROUP_MINIMUM))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from volumehost.errors import NotAvailableOnHostError, OperationError, TransientOperationError, VolumeHostError
@@ -36,7 +37,6 @@ class Services:
 
         self.host = host
         self.settings = Settings.of(host)
-        self.node_name = host.get_node_name()
         self.is_node = isinstance(host, KubeletVolumeHost)
         self.attaches = isinstance(host, AttachDetachVolumeHost)
         self.driver_objects = DriverObjects(host, fixed_driver_objects)
@@ -44,6 +44,14 @@ class Services:
         self._drivers: Drivers | None = None
         self._host_util: HostUtils | None = None
         self._lock = threading.Lock()
+
+    @cached_property
+    def node_name(self) -> str:
+        """Name of this node.
+
+        :raises NotAvailableOnHostError: the host is no node's.
+        """
+        return self.host.get_node_name()
 
     @property
     def drivers(self) -> Drivers:

@@ -53,6 +53,7 @@ def test_every_shape_is_as_documented(volumehost, manifest, pod_manifest, mounts
         "delete": volumehost("delete", "cm", "c", "-o", "json").json(),
         "plugins list": volumehost("plugins", "list", "-o", "json").json(),
         "plugins check": volumehost("plugins", "check", "-o", "json", environment=site.environment).json(),
+        "drivers list": volumehost("drivers", "list", "-o", "json").json(),
         "version": volumehost("version", "-o", "json").json(),
     }
     assert mounts_below(volumehost.root_dir) == []

@@ -1,4 +1,4 @@
-"""What the shell is offered beside commands and options: kinds, names, namespaces, plugins.
+"""What the shell is offered beside commands and options: kinds, names, namespaces, plugins, drivers.
 
 A completion must never disturb the command line that is being typed: it writes nothing, changes nothing, and on any
 error offers nothing.
@@ -36,6 +36,23 @@ def plugin_names(ctx: click.Context) -> Iterable[tuple[str, str]]:  # noqa: ARG0
     from volumehost.cli.plugin_report import inspect_plugins, origin_of
 
     return [(status.name, origin_of(status)) for status in inspect_plugins().plugins()]
+
+
+@completer
+def driver_names(ctx: click.Context) -> Iterable[tuple[str, str]]:
+    """Names of drivers that are installed or have a record; asking those with a socket would change something."""
+    import os
+
+    from volumehost.hosts.layout import Layout
+    from volumehost.loader.entry_points import InstalledEntryPoints
+    from volumehost.loader.trust import TrustPolicy
+
+    installed = InstalledEntryPoints(TrustPolicy.from_environment()).of("volumehost.csi_drivers")
+    found = {each.name: f"{each.distribution} {each.version}" for each in installed}
+    directory = Layout(ctx.ensure_object(Settings).root).drivers_dir()
+    if os.path.isdir(directory):
+        found = {**dict.fromkeys(os.listdir(directory), ""), **found}
+    return sorted(found.items())
 
 
 @completer

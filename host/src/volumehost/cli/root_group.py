@@ -20,6 +20,7 @@ COMMANDS = {
     "describe": ("volumehost.cli.describe:describe", "Show one object in full, with its events."),
     "delete": ("volumehost.cli.delete:delete", "Delete objects by name or by manifest."),
     "plugins": ("volumehost.cli.plugins:plugins", "Show and check the installed volume plugins."),
+    "drivers": ("volumehost.cli.drivers:drivers", "Show and register storage drivers (CSI)."),
     "demo": ("volumehost.cli.demo:demo", "Mount a pod's volumes for real, use them, and clean up."),
     "completion": ("volumehost.cli.completion:completion", "Print the completion script of a shell."),
     "version": ("volumehost.cli.version:version", "Print the version."),

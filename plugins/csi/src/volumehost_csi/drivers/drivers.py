@@ -91,7 +91,9 @@ class Drivers:
                 if self._registry is None:
                     from volumehost_csi.drivers.node_registry import NodeRegistry
 
-                    self._registry = NodeRegistry(self.host, self.store, self._metrics)
+                    self._registry = NodeRegistry(
+                        self.host, self._node().get_plugins_registry_dir(), self.store, self._metrics
+                    )
         return self._registry
 
     @property

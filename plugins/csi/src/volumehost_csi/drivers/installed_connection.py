@@ -49,16 +49,15 @@ class InstalledConnection:
         :raises StorageDriverError: the wait has ended without that, or it is not the driver that it should be.
         """
         wait_until_ready(record.endpoint, waiting)
-        while True:
+        while self._instance is None:
             seconds = max(1.0, waiting.deadline - time.monotonic())
             try:
-                self._instance = instance = self._handler.register(
+                self._instance = self._handler.register(
                     self._places.name, record.endpoint, timeout=seconds, origin=DriverOrigin.INSTALLED
                 )
-                break
             except (StorageDriverUncertainError, ApiError) as error:  # neither needs another process (BR-25)
                 waiting.pause(error.reason)
-        remember(self._places, self._session(instance))
+        remember(self._places, self._session(self._instance))
 
     def disconnect(self) -> None:
         """Take it out of the store. What the cluster was told of it stays: it is about to be back, or will be asked for

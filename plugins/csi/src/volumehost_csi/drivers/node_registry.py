@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from typing import TYPE_CHECKING
@@ -24,10 +25,11 @@ class NodeRegistry:
     :raises NotAvailableOnHostError: the host is not that of a node.
     """
 
-    def __init__(self, host: VolumeHost, store: DriverStore, metrics: CSIMetrics) -> None:
+    def __init__(self, host: VolumeHost, sockets_dir: str, store: DriverStore, metrics: CSIMetrics) -> None:
         self._store = store
         self.registration = Registration(host, store, metrics=metrics)
         self._sockets = self.registration.manager
+        self._directory = sockets_dir
         self._condition = threading.Condition()
         self._closed = False
         store.subscribe(self._notify)
@@ -65,7 +67,12 @@ class NodeRegistry:
                 self._condition.wait(remaining)
 
     def settle(self, timeout: float) -> list[SocketStatus]:
-        """The registration sockets, when what lies there was met or ``timeout`` seconds have passed."""
+        """The registration sockets, when what lies there was met or ``timeout`` seconds have passed.
+
+        A directory that is not there has none, and is not made.
+        """
+        if not os.path.isdir(self._directory):
+            return []
         try:
             self._sockets.start()
         except VolumeHostError:

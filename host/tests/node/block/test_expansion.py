@@ -1,0 +1,45 @@
+"""A block volume grows on the node too: its device is what is given to the plugin (EXPN-02, CSI-EXP-05)."""
+
+import pytest
+
+from volumehost.api.objects import PersistentVolume, PersistentVolumeClaim
+
+pytestmark = pytest.mark.root
+
+
+def _grown(api):
+    volume = api.get(PersistentVolume, "pv-claim")
+    volume.spec.capacity = {"storage": "2Gi"}
+    api.replace(volume)
+    claim = api.get(PersistentVolumeClaim, "claim", "default")
+    claim.status.capacity = {"storage": "1Gi"}
+    claim.status.allocated_resources = {"storage": "2Gi"}
+    claim.status.allocated_resource_statuses = {"storage": "NodeResizePending"}
+    api.replace_status(claim)
+
+
+@pytest.mark.parametrize("custom", [True, False])
+@pytest.mark.parametrize("online", [True, False])
+def test_expn02_the_device_and_where_it_is_staged(manager, block_disk, block_claim, block_pod, until, custom, online):
+    plugin = block_disk(custom=custom)
+    node = manager(plugin, controllers=False)
+    block_claim(node.api)
+    if online:
+        claim = node.api.get(PersistentVolumeClaim, "claim", "default")
+        claim.status.capacity = {"storage": "1Gi"}
+        node.api.replace_status(claim)
+        node.mount_pod(block_pod(), timeout=30)
+    _grown(node.api)
+    if online:
+        (record,) = node._now.parts.populator.records()
+        node._now.mounting.resolve(record)
+    else:
+        node.mount_pod(block_pod(), timeout=30)
+    until(lambda: node.api.get(PersistentVolumeClaim, "claim", "default").status.capacity == {"storage": "2Gi"})
+    (options,) = plugin.expansions
+    (pod,) = node.status()
+    device = node.container_mounts(pod)[0].devices[0].host_path
+    assert (options.device_path, options.device_mount_path) == (device, "")
+    staging = f"{node.root_dir}/plugins/example.com/block/staging/pv-claim"
+    assert options.device_stage_path == (staging if custom else "")
+    node.unmount_pod("web", timeout=30)

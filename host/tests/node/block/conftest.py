@@ -272,6 +272,7 @@ def block_claim(claimed, disk_file):
 
     def make(api, name="claim", *, file=None, modes=("ReadWriteOnce",), claim=None, volume=None):
         both = {"volumeMode": "Block", "accessModes": list(modes)}
+        claim, volume = {**both, **(claim or {})}, {**both, **(volume or {})}
         return claimed(api, name, path=file or disk_file, claim=claim, volume=volume)
 
     return make

@@ -37,24 +37,26 @@ class Surroundings:
 
     stages: bool
     queue_seconds: float | None
-    quick_pool: ThreadPoolExecutor
     locks: VolumeLocks = field(default_factory=VolumeLocks)
     running: dict[object, tuple[str, float]] = field(default_factory=dict)
 
 
 def handler(
-    method: Method, function: Callable[[Any, grpc.ServicerContext], Any], shared: Surroundings, *, quick: bool
+    method: Method,
+    function: Callable[[Any, grpc.ServicerContext], Any],
+    shared: Surroundings,
+    pool: ThreadPoolExecutor | None = None,
 ) -> grpc.RpcMethodHandler[Any, Any]:
-    """The grpc handler of one call. A quick one has workers of its own, so that slow ones cannot starve it (BR-30)."""
+    """The grpc handler of one call; ``pool`` has its workers, if they are not the server's."""
     call = _Call(method, function, shared)
     behaviour: Callable[[Any, grpc.ServicerContext], Any] = call.stream if method.streams else call.unary
 
     def served(request: Any, context: grpc.ServicerContext) -> Any:
         return behaviour(request, context)
 
-    if quick:
+    if pool is not None:
         # grpc reads this attribute of the function when it chooses who runs it.
-        served.experimental_thread_pool = shared.quick_pool  # type: ignore[attr-defined]
+        served.experimental_thread_pool = pool  # type: ignore[attr-defined]
     make = grpc.unary_stream_rpc_method_handler if method.streams else grpc.unary_unary_rpc_method_handler
     return make(
         served,

@@ -15,7 +15,7 @@ from volumehost_csi_kit.server.calls import Surroundings, handler
 from volumehost_csi_kit.server.capabilities import DriverDefinitionError, implemented, python_name
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,61}[A-Za-z0-9])?")
-# Calls that answer from memory: they have workers of their own, so that slow calls cannot starve them (BR-30).
+# Ends of the names of calls that answer from memory.
 _QUICK = ("GetPluginInfo", "GetPluginCapabilities", "Probe", "NodeGetInfo", "GetCapabilities")
 
 _SERVICE_CAPABILITIES = {
@@ -93,7 +93,6 @@ class Driver:
         self.calls = Surroundings(
             stages="STAGE_UNSTAGE_VOLUME" in self.capabilities("Node"),
             queue_seconds=queue_seconds,
-            quick_pool=ThreadPoolExecutor(2, thread_name_prefix="csi-quick"),
         )
 
     def capabilities(self, service: str) -> tuple[str, ...]:
@@ -101,8 +100,11 @@ class Driver:
         found = self._services.get(service)
         return found.capabilities if found is not None else ()
 
-    def handlers(self) -> Iterator[grpc.GenericRpcHandler]:
-        """What to register with a grpc server: a handler for each service."""
+    def handlers(self, quick_pool: ThreadPoolExecutor) -> Iterator[grpc.GenericRpcHandler]:
+        """What to register with a grpc server: a handler for each service.
+
+        Calls that answer from memory are worked on in ``quick_pool``, so that slow ones cannot starve them (BR-30).
+        """
         own = OwnAnswers(self)
         for service in ("Identity", *self._services):
             calls = {}
@@ -110,8 +112,7 @@ class Driver:
                 python = python_name(name)
                 function = getattr(self._objects[service], python, None) or getattr(own, python, None)
                 if function is not None:
-                    quick = name.endswith(_QUICK)
-                    calls[name] = handler(method, function, self.calls, quick=quick)
+                    calls[name] = handler(method, function, self.calls, quick_pool if name.endswith(_QUICK) else None)
             yield grpc.method_handlers_generic_handler(SERVICES[service].full_name, calls)
 
     def _checked_expansion(self, given: Collection[Expansion] | None) -> tuple[Expansion, ...]:

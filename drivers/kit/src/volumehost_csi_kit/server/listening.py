@@ -59,7 +59,7 @@ def listen(server: grpc.Server, path: str, *, mode: int | None = None) -> OwnSoc
         os.makedirs(directory, mode=0o755, exist_ok=True)
         with contextlib.suppress(FileNotFoundError):
             os.unlink(hidden)
-        with reachable(hidden) as short:
+        with reachable(path), reachable(hidden) as short:  # the first only to know that others can reach it
             bound = server.add_insecure_port(grpc_address(short))
     except (OSError, RuntimeError) as error:
         raise EndpointError(path, f"cannot listen there: {error}") from error

@@ -10,7 +10,7 @@ from typing import Self
 
 import grpc
 
-from volumehost_csi_kit.endpoints import LONGEST_MESSAGE, socket_path
+from volumehost_csi_kit.endpoints import LONGEST_MESSAGE, EndpointError, socket_path
 from volumehost_csi_kit.server.driver import Driver
 from volumehost_csi_kit.server.listening import OwnSocket, listen
 from volumehost_csi_kit.server.registration import RegistrationServer
@@ -21,9 +21,10 @@ log = logging.getLogger("volumehost_csi_kit.server")
 class CsiServer:
     """Serves ``driver`` at ``endpoint``; with a ``registration_dir`` it also registers there, without a sidecar.
 
-    A context manager: it serves inside, and stops with ``grace_seconds`` at the end. It is started once.
+    A context manager: it serves inside, and stops with ``grace_seconds`` at the end. It is started once; the driver can
+    be served again by another one.
 
-    :raises EndpointError: ``endpoint`` is not one; when it starts: a socket cannot be made there.
+    :raises EndpointError: ``endpoint`` is not one.
     """
 
     def __init__(
@@ -40,9 +41,10 @@ class CsiServer:
         self.grace_seconds = grace_seconds
         self._registration = RegistrationServer(driver.name, self.path, registration_dir) if registration_dir else None
         self._workers = ThreadPoolExecutor(driver.workers, thread_name_prefix="csi")
+        self._quick_workers = ThreadPoolExecutor(2, thread_name_prefix="csi-quick")
         self._server = grpc.server(
             self._workers,
-            handlers=list(driver.handlers()),
+            handlers=list(driver.handlers(self._quick_workers)),
             interceptors=list(interceptors),
             options=[
                 ("grpc.so_reuseport", 0),
@@ -58,12 +60,19 @@ class CsiServer:
         return self._socket
 
     def start(self) -> None:
-        """Listen and answer; then register."""
+        """Listen and answer; then register.
+
+        :raises EndpointError: a socket cannot be made; then nothing is served.
+        """
         self._socket = listen(self._server, self.path)
         self._server.start()
         log.info("driver=%s version=%s serves endpoint=%s", self.driver.name, self.driver.version, self.path)
         if self._registration is not None:
-            self._registration.start()
+            try:
+                self._registration.start()
+            except EndpointError:
+                self.stop(0)
+                raise
 
     def stop(self, grace_seconds: float | None = None) -> list[str]:
         """Take no new calls, let the running ones end for as long as the grace time; the names of those that did not.
@@ -83,8 +92,7 @@ class CsiServer:
         for name, since in self.driver.running() if time.monotonic() >= deadline else ():
             left.append(name)
             log.error("call=%s has been running for %.1f s and does not end", name, time.monotonic() - since)
-        self._workers.shutdown(wait=False)
-        self.driver.calls.quick_pool.shutdown(wait=False)
+        self._end_workers()
         return left
 
     def abandon(self) -> None:
@@ -92,8 +100,11 @@ class CsiServer:
         if self._registration is not None:
             self._registration.abandon()
         self._server.stop(None)
+        self._end_workers()
+
+    def _end_workers(self) -> None:
         self._workers.shutdown(wait=False)
-        self.driver.calls.quick_pool.shutdown(wait=False)
+        self._quick_workers.shutdown(wait=False)
 
     def __enter__(self) -> Self:
         self.start()

@@ -319,6 +319,26 @@ def test_a_finished_pod_uses_nothing(store: EmbeddedStore) -> None:
         store.get(PersistentVolumeClaim, "data")
 
 
+def test_the_claim_of_an_ephemeral_volume_is_used_by_its_own_pod_alone(store: EmbeddedStore) -> None:
+    """A pod that comes again under its name must not keep the claim of the former one, or it never gets its own."""
+    spec = {"containers": [{"name": "c"}], "volumes": [{"name": "v", "ephemeral": {"volumeClaimTemplate": {
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}}}]}  # fmt: skip
+    manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"}, "spec": spec}
+    first = store.create(manifest)
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "web", "uid": first.metadata.uid, "controller": True}
+    store.create(claim("web-v") | {"metadata": {"name": "web-v", "ownerReferences": [owner]}})
+    store.delete(PersistentVolumeClaim, "web-v")
+    assert store.get(PersistentVolumeClaim, "web-v").metadata.deletion_timestamp
+    store.delete(Pod, "web")
+    with pytest.raises(ObjectNotFoundError):
+        store.get(PersistentVolumeClaim, "web-v")
+    store.create(manifest)
+    store.create(claim("web-v") | {"metadata": {"name": "web-v", "ownerReferences": [owner]}})
+    store.delete(PersistentVolumeClaim, "web-v")
+    with pytest.raises(ObjectNotFoundError):
+        store.get(PersistentVolumeClaim, "web-v")
+
+
 def test_a_pod_that_is_held_by_a_finalizer_still_uses_its_claim(store: EmbeddedStore) -> None:
     store.create(claim())
     store.create(user() | {"metadata": {"name": "web", "finalizers": ["example.com/volumes"]}})

@@ -83,14 +83,17 @@ class World:
         return plane
 
     def run(
-        self, *make: Callable[[ControlContext], Controller], clock: Callable[[], float] = time.monotonic
+        self,
+        *make: Callable[[ControlContext], Controller],
+        clock: Callable[[], float] = time.monotonic,
+        first_delay: float = 0.05,
     ) -> ControlPlane:
         """A plane at work with these controllers."""
 
         def prepare(_plane: ControlPlane) -> Sequence[Controller]:
             return [each(self.context()) for each in make]
 
-        plane = ControlPlane(self.api, prepare, self.steps, clock=clock)
+        plane = ControlPlane(self.api, prepare, self.steps, clock=clock, first_delay=first_delay)
         plane.start()
         self.planes.append(plane)
         return plane

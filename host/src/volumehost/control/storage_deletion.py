@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from volumehost.control.bind_writes import set_volume_phase
 from volumehost.control.drivers import unknown_driver
+from volumehost.control.scheduling import claims_of
 from volumehost.control.secrets import read_secret
-from volumehost.control.well_known import DELETION_SECRET_NAME, DELETION_SECRET_NAMESPACE, PROVISIONED_BY
+from volumehost.control.well_known import (
+    DELETION_SECRET_NAME,
+    DELETION_SECRET_NAMESPACE,
+    HELD_BY_NODE,
+    PROVISIONED_BY,
+)
 from volumehost.errors import (
     DeletedVolumeInUseError,
     FailedPreconditionError,
@@ -17,9 +24,11 @@ from volumehost.errors import (
 from volumehost.spec import Spec
 
 if TYPE_CHECKING:
-    from volumehost.api.objects import PersistentVolume, SecretReference
+    from volumehost.api.objects import PersistentVolume, Pod, SecretReference
     from volumehost.control.controller import ControlContext
     from volumehost.loader.loaded import LoadedPlugin
+
+_FINISHED = ("Succeeded", "Failed")
 
 
 class StorageDeletion:
@@ -36,7 +45,7 @@ class StorageDeletion:
         :raises Exception: it failed; a final failure makes the volume Failed, and is tried again all the same (PVC-43).
         """
         try:
-            self._check_detached(volume)
+            self._check_unused(volume)
             return self._delete(volume)
         except (DeletedVolumeInUseError, FailedPreconditionError) as error:
             self._context.event(volume, "Normal", "VolumeDelete", str(error))
@@ -92,19 +101,33 @@ class StorageDeletion:
                 raise
             return None
 
-    def _check_detached(self, volume: PersistentVolume) -> None:
-        """BR-46, BR-48: an attachment that is still there, in whatever state, may mean that a node still writes."""
+    def _check_unused(self, volume: PersistentVolume) -> None:
+        """BR-46, BR-48: what is attached, in whatever state, or still mounted may be written to."""
         from volumehost.api.objects import VolumeAttachment
 
         name = volume.metadata.name
         for attachment in self._api.list(VolumeAttachment).items:
             if attachment.spec.source.persistent_volume_name == name:
-                raise DeletedVolumeInUseError(
-                    f"it is still attached to node {attachment.spec.node_name}",
-                    action=f"deleting the volume {name}",
-                    subject=name,
-                    hint="it is deleted once it is detached",
-                )
+                raise _in_use(name, f"it is still attached to node {attachment.spec.node_name}")
+        for pod in self._holding_pods(volume):
+            raise _in_use(name, f"pod {pod.metadata.namespace}/{pod.metadata.name} has ended and is not unmounted yet")
+
+    def _holding_pods(self, volume: PersistentVolume) -> Iterator[Pod]:
+        """Pods that have ended, so that they no longer protect the claim, and whose volumes a node still holds."""
+        from volumehost.api.objects import Pod
+
+        reference = volume.spec.claim_ref
+        if reference is None:
+            return
+        for pod in self._api.list(Pod, reference.namespace).items:
+            is_held = HELD_BY_NODE in pod.metadata.finalizers and pod.status.phase in _FINISHED
+            if is_held and reference.name in claims_of(pod):
+                yield pod
+
+
+def _in_use(name: str, reason: str) -> DeletedVolumeInUseError:
+    hint = "it is deleted once that is no longer so"
+    return DeletedVolumeInUseError(reason, action=f"deleting the volume {name}", subject=name, hint=hint)
 
 
 def _deletion_secret(volume: PersistentVolume) -> SecretReference | None:

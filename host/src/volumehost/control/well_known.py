@@ -26,6 +26,8 @@ BETA_DEFAULT_CLASS = "storageclass.beta.kubernetes.io/is-default-class"
 PROVISIONER_FINALIZER = "external-provisioner.volume.kubernetes.io/finalizer"
 #: On a volume whose storage is deleted through a volume plugin.
 IN_TREE_FINALIZER = "kubernetes.io/pv-controller"
+#: On a pod: volumes may still be mounted for it on its node.
+HELD_BY_NODE = "volumehost.io/volumes"
 #: On a claim from which a clone is being made.
 CLONING_FINALIZER = "provisioner.storage.kubernetes.io/cloning-protection"
 #: On a claim for which a volume may have been created that no PersistentVolume tells of yet.

@@ -68,6 +68,8 @@ class FakeStorageDriver(ScriptedCalls):
         #: What every creation answers as size and as handle, whatever was made: for a driver that answers nonsense.
         self.answer_bytes: int | None = None
         self.answer_handle: str | None = None
+        #: Whether creations say nothing of what the volume was made from.
+        self.forget_source = False
         self._state_file = state_file
         self._state = load(state_file)
 
@@ -130,8 +132,8 @@ class FakeStorageDriver(ScriptedCalls):
                 handle if self.answer_handle is None else self.answer_handle,
                 volume.size if self.answer_bytes is None else self.answer_bytes,
                 volume.context,
-                volume.source_snapshot,
-                volume.source_volume,
+                "" if self.forget_source else volume.source_snapshot,
+                "" if self.forget_source else volume.source_volume,
                 self.topology,
             )
 

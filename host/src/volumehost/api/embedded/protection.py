@@ -45,7 +45,7 @@ class Protection:
             return
         claims = kind_of(PersistentVolumeClaim)
         namespace = document["metadata"].get("namespace", "")
-        for name in sorted(set(_claims_of(document))):
+        for name in sorted({name for name, _ephemeral in _claims_with_origin(document)}):
             row = self._connection.execute(
                 "SELECT body FROM objects WHERE kind = ? AND namespace = ? AND name = ?", (claims.kind, namespace, name)
             ).fetchone()
@@ -57,21 +57,32 @@ class Protection:
                 yield claims, changed
 
     def _is_claim_idle(self, claim: Document) -> bool:
-        name, namespace = claim["metadata"]["name"], claim["metadata"].get("namespace", "")
+        namespace = claim["metadata"].get("namespace", "")
         rows = self._connection.execute(
             "SELECT body FROM objects WHERE kind = 'Pod' AND namespace = ?", (namespace,)
         ).fetchall()
         pods = (msgspec.json.decode(row[0]) for row in rows)
-        return not any(name in _claims_of(pod) for pod in pods if not _is_finished(pod))
+        return not any(_uses(pod, claim) for pod in pods if not _is_finished(pod))
 
 
-def _claims_of(pod: Mapping[str, Any]) -> Iterator[str]:
-    """The names of the claims that a pod uses, those made for its ephemeral volumes included."""
+def _uses(pod: Mapping[str, Any], claim: Document) -> bool:
+    """Whether the pod uses the claim; one for an ephemeral volume only if it is the pod's own.
+
+    The claim of a former pod of that name must go, or the new pod could never have its own.
+    """
+    metadata = claim["metadata"]
+    owners = {owner.get("uid") for owner in metadata.get("ownerReferences", ()) if owner.get("controller")}
+    is_owner = pod["metadata"].get("uid") in owners
+    return any(name == metadata["name"] and (is_owner or not ephemeral) for name, ephemeral in _claims_with_origin(pod))
+
+
+def _claims_with_origin(pod: Mapping[str, Any]) -> Iterator[tuple[str, bool]]:
+    """The names of the claims that a pod uses, and whether each is for an ephemeral volume."""
     for volume in pod.get("spec", {}).get("volumes", ()):
         if "persistentVolumeClaim" in volume:
-            yield volume["persistentVolumeClaim"].get("claimName", "")
+            yield volume["persistentVolumeClaim"].get("claimName", ""), False
         elif "ephemeral" in volume:
-            yield f"{pod['metadata']['name']}-{volume['name']}"
+            yield f"{pod['metadata']['name']}-{volume['name']}", True
 
 
 def _is_finished(pod: Mapping[str, Any]) -> bool:

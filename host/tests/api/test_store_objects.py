@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from volumehost.api.convert import to_object
 from volumehost.api.objects import (
     ConfigMap,
     Container,
@@ -326,14 +327,16 @@ def test_the_claim_of_an_ephemeral_volume_is_used_by_its_own_pod_alone(store: Em
     manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"}, "spec": spec}
     first = store.create(manifest)
     owner = {"apiVersion": "v1", "kind": "Pod", "name": "web", "uid": first.metadata.uid, "controller": True}
-    store.create(claim("web-v") | {"metadata": {"name": "web-v", "ownerReferences": [owner]}})
+    owned = claim()
+    owned.metadata = to_object(ObjectMeta, {"name": "web-v", "ownerReferences": [owner]})
+    store.create(owned)
     store.delete(PersistentVolumeClaim, "web-v")
     assert store.get(PersistentVolumeClaim, "web-v").metadata.deletion_timestamp
     store.delete(Pod, "web")
     with pytest.raises(ObjectNotFoundError):
         store.get(PersistentVolumeClaim, "web-v")
     store.create(manifest)
-    store.create(claim("web-v") | {"metadata": {"name": "web-v", "ownerReferences": [owner]}})
+    store.create(owned)
     store.delete(PersistentVolumeClaim, "web-v")
     with pytest.raises(ObjectNotFoundError):
         store.get(PersistentVolumeClaim, "web-v")

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -176,6 +178,8 @@ class DriverProcess:
             "KUBE_NODE_NAME": "node-1",
             "VOLUMEHOST_DRIVER_DATA_DIR": os.path.join(place, data),
         }
+        with suppress(FileNotFoundError):
+            os.unlink(self.socket)  # a process that was killed leaves it
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-c", _PROGRAM, deadly_step, *arguments],
@@ -184,6 +188,13 @@ class DriverProcess:
                 stderr=log,
                 start_new_session=True,
             )
+
+    def wait_until_it_serves(self) -> None:
+        """Or until it has ended, for those that cannot start."""
+        until = time.monotonic() + 30
+        while not os.path.exists(self.socket) and self.process.poll() is None:
+            assert time.monotonic() < until, self.text()
+            time.sleep(0.005)
 
     def text(self) -> str:
         return Path(self.log).read_text(encoding="utf-8")
@@ -200,6 +211,7 @@ def start(place: str) -> Iterator[Callable[..., DriverProcess]]:
 
     def begin(*arguments: str, **more: str) -> DriverProcess:
         started.append(DriverProcess(place, *arguments, **more))
+        started[-1].wait_until_it_serves()
         return started[-1]
 
     yield begin
@@ -216,8 +228,17 @@ class Client:
     """One channel, every stub. ``call`` makes a request of keyword arguments."""
 
     def __init__(self, endpoint: str) -> None:
-        self._channel = dial(endpoint)
+        self._endpoint = endpoint
+        self._connect()
+
+    def _connect(self) -> None:
+        self._channel = dial(self._endpoint)
         self._stubs = [kind(self._channel) for kind in (IdentityStub, ControllerStub, NodeStub, GroupControllerStub)]
+
+    def reconnect(self) -> None:
+        """Go to the driver's next process at once, without grpc's pause."""
+        self._channel.close()
+        self._connect()
 
     @staticmethod
     def capability(

@@ -25,6 +25,12 @@ def small_disk(place):
     LinuxMounter().unmount(path)
 
 
+def fill(path: str) -> None:
+    with open(path, "wb", buffering=0) as file:
+        while True:
+            file.write(bytes(MiB // 16))
+
+
 def test_a_full_disk_is_told_and_costs_nothing(small_disk, start, client) -> None:
     process = start("--data-dir", os.path.join(small_disk, "data"))
     keeper = client.create("keeper", 8 * MiB, parameters={"provisioning": "thick"}).volume_id
@@ -34,9 +40,8 @@ def test_a_full_disk_is_told_and_costs_nothing(small_disk, start, client) -> Non
     with open(os.path.join(small_disk, "data/volumes", f"{keeper.removeprefix('vol-')}.img"), "r+b") as file:
         file.write(os.urandom(6 * MiB))
     filler = os.path.join(small_disk, "filler")
-    with pytest.raises(OSError, match="No space"), open(filler, "wb", buffering=0) as file:
-        while True:
-            file.write(bytes(MiB // 16))
+    with pytest.raises(OSError, match="No space"):
+        fill(filler)
     before = sorted(os.listdir(os.path.join(small_disk, "data/volumes")))
     for method, fields in [
         ("CreateVolume", {"name": "thin", "volume_capabilities": [client.capability()]}),
@@ -89,7 +94,8 @@ def test_a_start_with_thousands_of_records(make_parts) -> None:
     parts = make_parts()
     for number in range(1000):
         key = f"{number:05}"
-        parts.state.images.create(key, MiB, thick=False)
+        with open(parts.state.images.path(key), "wb") as file:
+            file.truncate(MiB)
         with open(os.path.join(parts.state.volumes.directory, f"{key}.json"), "wb") as file:
             file.write(b'{"id":"vol-%05d","key":"%05d","name":"n%d","size":1048576}' % (number, number, number))
     again = parts.reopened()

@@ -346,6 +346,7 @@ def test_mounts_outlive_the_process_and_the_next_one_goes_on(start, client, plac
         file.write(b"while no driver runs")
     assert not os.path.exists(first.socket)
     start()
+    client.reconnect()
     client.call("NodeStageVolume", **at_stage)
     client.call("NodePublishVolume", target_path=target, **at_stage)
     assert sum(mount.path == target for mount in LinuxMounter().list_mounts()) == 1

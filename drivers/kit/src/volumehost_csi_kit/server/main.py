@@ -132,7 +132,8 @@ def run(server: Stoppable, *, grace_seconds: float = 30.0, on_serving: Callable[
     notify_service_manager("STOPPING=1")
     log.info("stopping; running calls have %.0f s to end", grace_seconds)
     if server.stop(grace_seconds):
-        _exit_at_once()
+        logging.shutdown()
+        os._exit(1)  # an ordinary exit would wait for the threads of those calls (BR-52)
     log.info("stopped")
     return 0
 
@@ -143,18 +144,12 @@ def _stop_signal() -> threading.Event:
 
     def on_signal(_number: int, _frame: FrameType | None) -> None:
         if stop.is_set():
-            _exit_at_once()
+            os._exit(1)  # and nothing else: the signal may have come in the middle of writing to the log
         stop.set()
 
     signal.signal(signal.SIGTERM, on_signal)
     signal.signal(signal.SIGINT, on_signal)
     return stop
-
-
-def _exit_at_once() -> None:
-    """End without waiting for threads, as an ordinary exit would (BR-52)."""
-    logging.shutdown()
-    os._exit(1)
 
 
 def notify_service_manager(state: str) -> None:

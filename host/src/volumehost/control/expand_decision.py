@@ -29,15 +29,14 @@ PRE_RESIZE = "volume.alpha.kubernetes.io/pre-resize-capacity"
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """``target`` is the size to expand to, None when the control plane has nothing to do.
+    """``target`` is the size to expand to; None when the control plane has nothing to do, but the node perhaps has.
 
-    ``is_new``: nobody has begun to work on that size yet. ``waits_for_node``: the node's part is what is missing.
-    ``forget_former``: the claim has what the volume has, so that the mark on the volume can go (EXPCTL-05).
+    ``is_new``: nobody has begun to work on that size yet. ``forget_former``: the claim has what the volume has, so
+    that the mark on the volume can go (EXPCTL-05).
     """
 
     target: Quantity | None = None
     is_new: bool = False
-    waits_for_node: bool = False
     forget_former: bool = False
 
 
@@ -58,10 +57,10 @@ def decide(claim: PersistentVolumeClaim, volume: PersistentVolume, *, by_node_al
         target = _of_a_small_volume(claim, status, requested, allocated)
         if status in {NODE_PENDING, NODE_IN_PROGRESS} and available >= target:
             # What the node is at must end before anything larger begins.
-            return Decision(waits_for_node=True, forget_former=forget)
+            return Decision(forget_former=forget)
     else:
         if status in {NODE_PENDING, NODE_IN_PROGRESS}:
-            return Decision(waits_for_node=True, forget_former=forget)
+            return Decision(forget_former=forget)
         target = requested
         if allocated is not None and not (status == NODE_INFEASIBLE and by_node_alone):
             # A size that is left from an expansion that ended long ago counts only where it is the larger one.

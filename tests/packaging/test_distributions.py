@@ -100,7 +100,7 @@ def test_one_version_for_metadata_and_package(distributions):
 
 
 def test_runtime_requirements(distribution):
-    """The host needs neither kubernetes nor grpc, pydantic or anything of the tests; only what speaks CSI needs grpc."""
+    """The host needs neither kubernetes nor grpc, pydantic or anything of the tests; what speaks CSI needs grpc."""
     requirements = [Requirement(text) for text in metadata_of(distribution).get_all("Requires-Dist", [])]
     needed = [r for r in requirements if r.marker is None or r.marker.evaluate({"extra": ""})]
     assert {canonicalize_name(r.name) for r in needed} == RUNTIME_REQUIREMENTS[distribution.name]

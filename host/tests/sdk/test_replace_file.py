@@ -3,6 +3,7 @@
 import os
 
 import pytest
+
 from volumehost.mount.mounter import LinuxMounter
 from volumehost.sdk import replace_file
 
@@ -31,6 +32,11 @@ def test_what_a_crash_left_is_taken_over(tmp_path):
     assert os.listdir(tmp_path) == ["record"]
 
 
+def fill(descriptor):
+    while True:
+        os.write(descriptor, b"x" * 4096)
+
+
 @pytest.mark.root
 def test_a_full_disk_leaves_the_old_content_and_no_rubbish(tmp_path, request):
     """BR-56."""
@@ -39,9 +45,8 @@ def test_a_full_disk_leaves_the_old_content_and_no_rubbish(tmp_path, request):
     LinuxMounter().mount("tmpfs", full, "tmpfs", ["size=64k"])
     request.addfinalizer(lambda: LinuxMounter().unmount(full))
     replace_file(f"{full}/record", b"old")
-    with open(f"{full}/filler", "wb", buffering=0) as filler, pytest.raises(OSError, match="No space"):
-        while True:
-            filler.write(b"x" * 4096)
+    with open(f"{full}/filler", "wb") as filler, pytest.raises(OSError, match="No space"):
+        fill(filler.fileno())
     with pytest.raises(OSError, match="No space"):
         replace_file(f"{full}/record", b"n" * 8192)
     with open(f"{full}/record", "rb") as file:

@@ -100,6 +100,10 @@ def test_what_is_in_the_way_is_not_covered(parts) -> None:
     for target in ("file", "link"):
         with pytest.raises(FailedPreconditionError, match="not a directory"):
             publish(parts, id, target)
+    with open(os.path.join(parts.directory("full"), "file"), "wb"):
+        pass
+    with pytest.raises(FailedPreconditionError, match="would be hidden"):
+        publish(parts, id, "full")
     parts.state.mounter.mount("tmpfs", parts.directory("taken"), "tmpfs")
     with pytest.raises(FailedPreconditionError, match="something else"):
         publish(parts, id, "taken")

@@ -174,10 +174,9 @@ class Publishing:
             else:
                 os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
         except FileExistsError:
-            fits = os.path.isdir(target) if directory else os.path.isfile(target)
-            if os.path.islink(target) or not fits:
+            if os.path.islink(target) or not (os.path.isdir(target) if directory else os.path.isfile(target)):
                 raise FailedPreconditionError(
-                    f"the target is not {'a directory' if directory else 'an empty file'}",
+                    f"the target is not {'a directory' if directory else 'a file'}",
                     action=action,
                     subject=target,
                     hint="remove it",
@@ -185,6 +184,13 @@ class Publishing:
             if self._state.mounter.is_mount_point(target):
                 raise FailedPreconditionError(
                     "something else is mounted at the target", action=action, subject=target, hint="unmount it"
+                ) from None
+            if os.listdir(target) if directory else os.path.getsize(target):
+                raise FailedPreconditionError(
+                    "the target is not empty, and what is in it would be hidden",
+                    action=action,
+                    subject=target,
+                    hint="move it away",
                 ) from None
         except FileNotFoundError as error:
             raise FailedPreconditionError(

@@ -27,6 +27,7 @@ from volumehost_csi.drivers.supervised import SupervisionSettings
 
 HERE = os.path.dirname(__file__)
 NAME = "acme.example.com"
+FAKE = "fake.example.com"
 QUICK = SupervisionSettings(first_delay=0.05, longest_delay=0.4, tick=0.05, launch=LaunchSettings(grace=5))
 
 
@@ -183,6 +184,23 @@ def running(places):
         return record if record is not None and record.alive else None
 
     return running
+
+
+@pytest.fixture
+def fake(root):
+    """A scriptable driver, served in this process."""
+    from volumehost_csi_kit.fake import FakeDriver
+
+    with FakeDriver(f"unix://{root}/fake.sock", name=FAKE, node_id="node-1") as driver:
+        yield driver
+
+
+@pytest.fixture
+def called(fake, new_drivers, root):
+    """The fake driver as the controllers see it, registered by command."""
+    drivers = new_drivers()
+    drivers.register(FAKE, f"{root}/fake.sock")
+    return drivers.driver(FAKE, timeout=10)
 
 
 HOST_PROGRAM = """\

@@ -96,7 +96,7 @@ class CommandRegistry:
                         error.reason,
                         driver=name,
                         action=f"looking up the CSI driver {name}, which was registered by command",
-                        hint=error.hint or f"start it, or forget it: volumehost drivers unregister {name}",
+                        hint=f"start it, or forget it: volumehost drivers unregister {name}",
                     ) from error
 
     def unregister(self, name: str) -> None:

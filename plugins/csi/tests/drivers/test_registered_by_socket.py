@@ -1,0 +1,88 @@
+"""Drivers with a registration socket are found without ``start()``, and waited for (BR-25, BR-27)."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from volumehost.errors import StorageDriverUnavailableError
+from volumehost.storage_driver import DriverOrigin, DriverState
+from volumehost_csi_kit.fake import FakeDriver, Rule
+
+FAKE = "fake.example.com"
+
+
+@pytest.fixture
+def registering(root):
+    """A fake driver that puts a socket into the registration directory when it is started."""
+    driver = FakeDriver(
+        f"unix://{root}/fake.sock", name=FAKE, node_id="node-1", registration_dir=f"{root}/plugins_registry"
+    )
+    yield driver
+    driver.stop(0)
+
+
+def test_a_look_up_finds_what_lies_in_the_directory(registering, new_drivers, status_of):
+    registering.start()
+    drivers = new_drivers()
+    driver = drivers.driver(FAKE, timeout=10)
+    assert driver.node_id == "node-1"
+    assert driver.capabilities().controls("CREATE_DELETE_VOLUME")
+    status = status_of(drivers, FAKE)
+    assert (status.origin, status.state) == (DriverOrigin.SOCKET, DriverState.READY)
+    assert status.capabilities == driver.capabilities()
+
+
+def test_so_does_a_list(registering, new_drivers, status_of):
+    registering.start()
+    assert status_of(new_drivers(), FAKE).node_id == "node-1"
+
+
+def test_a_registration_that_fails_at_first_is_waited_for(registering, new_drivers):
+    """BR-25."""
+    registering.script(Rule("NodeGetInfo", code="UNAVAILABLE", times=2))
+    registering.start()
+    assert new_drivers().driver(FAKE, timeout=30).node_id == "node-1"
+
+
+def test_its_reason_is_told_when_the_time_is_up(registering, new_drivers, status_of):
+    """BR-25, BR-27."""
+    registering.script(Rule("NodeGetInfo", code="INTERNAL", message="no licence", times=None))
+    registering.start()
+    drivers = new_drivers()
+    with pytest.raises(StorageDriverUnavailableError, match=r"not registered.*no licence"):
+        drivers.driver(FAKE, timeout=1.2)
+    status = status_of(drivers, FAKE)
+    assert status.state is DriverState.FAILED
+    assert "no licence" in status.error
+    assert status.retry_at is not None
+
+
+def test_a_driver_that_registers_while_it_is_waited_for_is_had(registering, new_drivers, wait_until):
+    registering.script(Rule("NodeGetInfo", hang=True))
+    registering.start()
+    drivers, found = new_drivers(), []
+    thread = threading.Thread(target=lambda: found.append(drivers.driver(FAKE, timeout=30)))
+    thread.start()
+    registering.wait_for("NodeGetInfo")
+    registering.release()
+    thread.join(30)
+    assert found[0].node_id == "node-1"
+
+
+def test_a_driver_that_leaves_is_gone_and_back_when_it_is_back(registering, new_drivers, wait_until):
+    registering.start()
+    drivers = new_drivers()
+    changes = []
+    drivers.on_change(changes.append)
+    drivers.start()
+    first = wait_until(lambda: drivers.store.get(FAKE), "the driver")
+    registering.stop(0)
+    wait_until(lambda: drivers.store.get(FAKE) is None, "its end")
+    with pytest.raises(StorageDriverUnavailableError, match="was removed"):
+        drivers.driver(FAKE, timeout=0)
+    registering.start()
+    wait_until(lambda: drivers.store.get(FAKE), "its return")
+    assert drivers.driver(FAKE, timeout=5).instance is not first
+    assert set(changes) == {FAKE}

@@ -203,6 +203,22 @@ def test_capacity_of_another_topology_does_not_count(delayed: Any, make: Any) ->
     waits_with(delayed, "the driver tells of none")
 
 
+@pytest.mark.parametrize("external", [False, True])
+def test_capacity_that_nobody_tells_of_is_missed_only_where_somebody_should(
+    delayed: Any, make: Any, external: bool
+) -> None:
+    delayed.external_drivers = external
+    register(delayed, [])
+    delayed.api.create(to_object(CSIDriver, {"metadata": {"name": DRIVER}, "spec": {"storageCapacity": True}}))
+    delayed.api.create(make.claim())
+    delayed.api.create(make.pod(claims=["data"]))
+    delayed.run_all(first_delay=1000.0)
+    if external:
+        waits_with(delayed, "the driver tells of none")
+    else:
+        delayed.wait(delayed.bound)
+
+
 def test_a_volume_made_by_hand_is_taken_when_the_node_reaches_it(delayed: Any, make: Any) -> None:
     def affinity(zone: str) -> Any:
         wanted = {"key": ZONE, "operator": "In", "values": [zone]}

@@ -207,7 +207,7 @@ class ControlPlane:
         return lines
 
     def failure(self, obj: KubeObject) -> Record | None:
-        """The last failure of whoever keeps the object from getting on, the one with the most attempts; None for none."""
+        """What is known of whoever failed most often to get on with the object; None when nobody did."""
         from volumehost.control.controller import Key
         from volumehost.control.queue import Item
 

@@ -80,7 +80,8 @@ class Provisioner:
             self._context.progress(claim, f"waiting for a volume: {reasons or 'there is none of its class'}")
             return None
         if node is not None:
-            problem = why_not_here(self._api, claim, storage_class, node)
+            external = self._context.external_drivers
+            problem = why_not_here(self._api, claim, storage_class, node, external_drivers=external)
             if problem:
                 raise FailedPreconditionError(problem, action=where)
         if self._context.knows_driver(provisioner):

@@ -18,7 +18,7 @@ from volumehost.sdk.quantity import parse_quantity
 
 if TYPE_CHECKING:
     from volumehost.api.client import ApiClient
-    from volumehost.api.objects import PersistentVolumeClaim, Pod, StorageClass
+    from volumehost.api.objects import CSIStorageCapacity, PersistentVolumeClaim, Pod, StorageClass
 
 _FINISHED = ("Succeeded", "Failed")
 
@@ -66,28 +66,40 @@ def selected_node(api: ApiClient, claim: PersistentVolumeClaim, here: str) -> No
     return node_view(api, name, here) if name else None
 
 
-def why_not_here(api: ApiClient, claim: PersistentVolumeClaim, storage_class: StorageClass, node: NodeView) -> str:
-    """Why no volume of the class can be made for the node; "" when one can."""
-    from volumehost.api.objects import CSIDriver
+def why_not_here(
+    api: ApiClient,
+    claim: PersistentVolumeClaim,
+    storage_class: StorageClass,
+    node: NodeView,
+    *,
+    external_drivers: bool,
+) -> str:
+    """Why no volume of the class can be made for the node; "" when one can.
+
+    :param external_drivers: others than this host tell of the capacity of drivers, and they tell all.
+    """
+    from volumehost.api.objects import CSIDriver, CSIStorageCapacity
 
     if not is_in_topology(storage_class.allowed_topologies, node.labels):
         return f"node {node.name} is in none of the topologies that storage class {storage_class.metadata.name} allows"
     driver = get_or_none(api, CSIDriver, storage_class.provisioner)
     if driver is None or not driver.spec.storage_capacity:
         return ""
-    return _capacity_problem(api, claim, storage_class, node)
+    told = [
+        each for each in api.list(CSIStorageCapacity).items if each.storage_class_name == storage_class.metadata.name
+    ]
+    if not told and not external_drivers:
+        return ""  # nobody here tells of capacity beforehand: the driver does when it is asked for the volume
+    return _capacity_problem(claim, storage_class, node, told)
 
 
-def _capacity_problem(api: ApiClient, claim: PersistentVolumeClaim, storage_class: StorageClass, node: NodeView) -> str:
-    from volumehost.api.objects import CSIStorageCapacity
-
+def _capacity_problem(
+    claim: PersistentVolumeClaim, storage_class: StorageClass, node: NodeView, told: Iterable[CSIStorageCapacity]
+) -> str:
     wanted, largest = storage_of(claim.spec.resources.requests), -1
-    for capacity in api.list(CSIStorageCapacity).items:
-        where = selector_of(capacity.node_topology)
-        if capacity.storage_class_name != storage_class.metadata.name or where is None:
-            continue
-        text = capacity.maximum_volume_size or capacity.capacity
-        if where.matches(node.labels) and text:
+    for capacity in told:
+        where, text = selector_of(capacity.node_topology), capacity.maximum_volume_size or capacity.capacity
+        if where is not None and where.matches(node.labels) and text:
             largest = max(largest, parse_quantity(text).value())
     if largest >= wanted:
         return ""

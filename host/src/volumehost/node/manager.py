@@ -253,6 +253,9 @@ class VolumeManager:
     def unmount_pod(self, name: str, namespace: str = DEFAULT_NAMESPACE, *, timeout: float = POD_TIMEOUT) -> None:
         """Delete the pod, unmount all its volumes, remove its directory; the word that its workload has ended.
 
+        Volumes that no other pod uses are unmounted from the node and detached too. Claims and their volumes stay, but
+        for those that were made for the pod.
+
         :param name: its name, or its uid when only the disk knows it.
         :raises ObjectNotFoundError: neither the API nor the disk knows the pod.
         :raises WaitTimeoutError: something is still mounted; ``details`` says what and why.
@@ -276,7 +279,8 @@ class VolumeManager:
         deadline = self._settings.clock() + timeout
         for uid in uids:
             unmounting.wait(uid, label, max(0.0, deadline - self._settings.clock()))
-            unmounting.finish(uid, namespace, name, known=known)
+            claims = unmounting.finish(uid, namespace, name, known=known)
+            unmounting.wait_reclaimed(claims, label, max(0.0, deadline - self._settings.clock()))
 
     def unmount_all(self, *, timeout: float = POD_TIMEOUT) -> list[str]:
         """Unmount every pod that has volumes here; returns ``namespace/name`` of each.
@@ -302,7 +306,8 @@ class VolumeManager:
             label = f"{namespace}/{name}" if name else uid
             try:
                 unmounting.wait(uid, label, max(0.0, deadline - self._settings.clock()))
-                unmounting.finish(uid, namespace, name)
+                claims = unmounting.finish(uid, namespace, name)
+                unmounting.wait_reclaimed(claims, label, max(0.0, deadline - self._settings.clock()))
             except VolumeHostError as error:  # one pod's trouble must not keep the others (BR-18)
                 problems.append(str(error))
                 in_time = in_time and not isinstance(error, WaitTimeoutError)

@@ -117,7 +117,7 @@ class SetUpOperation:
             return
         self._attempt(
             "NodeAffinity check failed",
-            lambda: check_node_affinity(volume, services.host.get_node_labels(), services.host.get_node_name()),
+            lambda: check_node_affinity(volume, services.host),
         )
         if volume.spec.access_modes == [_READ_WRITE_ONCE_POD] and services.actual.is_used_elsewhere(
             use.volume, use.plugin.name, use.inner_name, use.pod_uid

@@ -9,13 +9,14 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from volumehost.errors import VolumeHostError, WaitTimeoutError
+from volumehost.node.ephemeral_claims import delete_ephemeral_claims, is_reclaimed
 from volumehost.node.orphans import remove_pod_directory
 from volumehost.node.pod_objects import FINALIZER, find_pod, release_pod
 from volumehost.node.states import Attachability
 
 if TYPE_CHECKING:
     from volumehost.api.client import ApiClient
-    from volumehost.api.objects import Pod
+    from volumehost.api.objects import PersistentVolumeClaim, Pod
     from volumehost.node.assembly import NodeParts
     from volumehost.node.records import MountedVolume
 
@@ -94,19 +95,42 @@ class PodUnmounting:
         }
         return sorted(wanted | there | set(self._volumes(uid)))
 
-    def finish(self, uid: str, namespace: str, name: str, *, known: Pod | None = None) -> None:
+    def finish(self, uid: str, namespace: str, name: str, *, known: Pod | None = None) -> list[PersistentVolumeClaim]:
         """Nothing of the pod is mounted: remove its directory, then its object, then the records of it.
 
+        :returns: the claims that are deleted with it.
         :raises StillMountedError: something is mounted below its directory that is none of its volumes.
         :raises RemovalError: files are left in a volume's directory (BR-70).
         """
         remove_pod_directory(self._parts.host.layout, uid)
+        claims: list[PersistentVolumeClaim] = []
         if name:
+            pod = known if known is not None else find_pod(self._api, name, namespace)
+            if pod is not None and pod.metadata.uid == uid and self._parts.services.control.enabled:
+                claims = delete_ephemeral_claims(self._api, pod)
             release_pod(self._api, name, namespace, uid, known=known)
         self._note(*({"v": volume, "p": uid, "gone": True} for volume, _ in self._journal.keys_of_pod(uid)))
         self._journal.flush()
         self._parts.populator.forget(uid)
         self._parts.claims.forget(uid)
+        if claims:
+            self._parts.services.control.begin()
+        return claims
+
+    def wait_reclaimed(self, claims: list[PersistentVolumeClaim], label: str, seconds: float) -> None:
+        """Wait until the claims that went with their pod are gone, and the volumes that were made for them.
+
+        :raises WaitTimeoutError: they are not; the pod is.
+        """
+        plane = self._parts.services.control.plane
+        if not claims or plane is None:
+            return
+        left = [claim for claim in claims if not is_reclaimed(self._api, claim)]
+        plane.wait_until(
+            lambda: all(is_reclaimed(self._api, claim) for claim in left),
+            seconds,
+            f"the ephemeral volumes of pod {label}, which is gone, to be deleted",
+        )
 
     def finish_what_was_begun(self) -> None:
         """Complete pods whose end a former manager recorded: those whose volumes are gone now, the others later."""

@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import sys
+import threading
 
 from volumehost_csi_kit.fake.control import ControlServer
 from volumehost_csi_kit.fake.driver import FakeDriver
@@ -26,13 +27,18 @@ def main() -> int:
     parser.add_argument("--config", type=json.loads, default={}, help="JSON with fields of FakeConfig")
     parser.add_argument("--null", action="store_true", help="no work, no records: a driver for benchmarks")
     parser.add_argument("--name", default="null.csi.example.com", help="name of the null driver")
-    parser.add_argument("--announce", action="store_true", help="write a line to standard output once it serves")
+    parser.add_argument(
+        "--attached",
+        action="store_true",
+        help="write a line to standard output once it serves, and die when standard input ends",
+    )
 
     options = options_from(parser=parser)
     given = options.arguments
 
     def announce() -> None:
-        if given.announce:
+        if given.attached:
+            threading.Thread(target=_die_with_standard_input, name="fake-attached", daemon=True).start()
             sys.stdout.write("serving\n")
             sys.stdout.flush()
 
@@ -44,12 +50,23 @@ def main() -> int:
         registration_dir=options.registration_dir,
         state_path=given.state,
         calls_path=given.calls,
-        on_death=lambda: os.kill(os.getpid(), signal.SIGKILL),
+        on_death=_die,
         **{"node_id": options.node_id, **given.config},
     )
     if given.control:
         ControlServer(fake, given.control)
     return run(fake, on_serving=announce)
+
+
+def _die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _die_with_standard_input() -> None:
+    """A test that is killed leaves no driver behind: its end of the pipe closes."""
+    while os.read(sys.stdin.fileno(), 1024):
+        pass
+    _die()
 
 
 if __name__ == "__main__":

@@ -49,12 +49,13 @@ class FakeNode:
         if not os.path.isdir(path):
             raise FailedPreconditionError(f"staging_target_path: {path} is not a directory that the caller has made")
         with self._model.changing() as state:
-            volume = state.volumes.setdefault(request.volume_id, FakeVolume(request.volume_id))
+            volume = state.volumes.get(request.volume_id) or FakeVolume(request.volume_id)
             if volume.staged and (volume.staged, volume.staged_as) != (path, asked):
                 raise AlreadyExistsError(f"staged at {volume.staged}, but not as asked for now")
             if not request.volume_capability.HasField("block"):
                 self._mount_content(volume, path)
             volume.staged, volume.staged_as = path, asked
+            state.volumes[request.volume_id] = volume
 
     def node_unstage_volume(self, request: csi.NodeUnstageVolumeRequest, _context: object) -> None:
         with self._model.changing() as state:
@@ -73,7 +74,7 @@ class FakeNode:
         target, asked = request.target_path, fingerprint(request)
         stages = "STAGE_UNSTAGE_VOLUME" in self._config().node
         with self._model.changing() as state:
-            volume = state.volumes.setdefault(request.volume_id, FakeVolume(request.volume_id))
+            volume = state.volumes.get(request.volume_id) or FakeVolume(request.volume_id)
             if stages and volume.staged != request.staging_target_path:
                 raise FailedPreconditionError(f"not staged at {request.staging_target_path}")
             if target in volume.published:
@@ -85,6 +86,7 @@ class FakeNode:
                 raise FailedPreconditionError(f"published at {', '.join(volume.published)} already")
             self._publish(volume, request)
             volume.published[target] = asked
+            state.volumes[request.volume_id] = volume
 
     def node_unpublish_volume(self, request: csi.NodeUnpublishVolumeRequest, _context: object) -> None:
         with self._model.changing() as state:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -49,15 +50,17 @@ class FakeDriverProcess:
         """The process; None while it does not run."""
         return self._process.pid if self._process is not None and self._process.poll() is None else None
 
-    def start(self) -> None:
-        """Start it, and wait until it serves.
+    def start(self, timeout: float = 30.0) -> None:
+        """Start it, and wait until it serves. It dies with this process, however that ends.
 
-        :raises RuntimeError: it ends instead; says what it logged.
+        :raises RuntimeError: it ends instead, or does not serve within ``timeout`` seconds; says what it logged.
         """
+        if self.pid is not None:
+            raise RuntimeError(f"the fake driver runs already, as process {self.pid}")
         os.makedirs(self.directory, exist_ok=True)
         data = os.path.join(self.directory, "data")
         os.makedirs(data, exist_ok=True)
-        command = [sys.executable, "-m", "volumehost_csi_kit.fake", "--endpoint", self.endpoint, "--announce"]
+        command = [sys.executable, "-m", "volumehost_csi_kit.fake", "--endpoint", self.endpoint, "--attached"]
         command += ["--registration-dir", self.registration_dir, "--log-level", "warning" if self._null else "debug"]
         if self._null:
             command += ["--null", *(f"--{k.replace('_', '-')}={v}" for k, v in self._changes.items())]
@@ -68,15 +71,16 @@ class FakeDriverProcess:
         with open(self._log_path, "ab") as log:
             self._process = subprocess.Popen(
                 command,
+                stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
                 env={**os.environ, **self._environment},
                 start_new_session=True,
             )
-        assert self._process.stdout is not None
-        if not self._process.stdout.readline():
-            self._process.wait()
+        output = self._process.stdout
+        if not select.select([output], [], [], timeout)[0] or output is None or not output.readline():
+            self.kill()
             raise RuntimeError(f"the fake driver did not start: {self.log()}")
 
     def stop(self, timeout: float = 10.0) -> int:
@@ -90,9 +94,17 @@ class FakeDriverProcess:
         self._end(signal.SIGKILL, timeout)
 
     def wait(self, timeout: float = 10.0) -> int:
-        """Wait until it has ended, by script say; its exit code, negative for a signal."""
-        assert self._process is not None
-        return self._process.wait(timeout)
+        """Wait until it has ended, by script say; its exit code, negative for a signal.
+
+        :raises subprocess.TimeoutExpired: it has not, after ``timeout`` seconds.
+        """
+        if self._process is None:
+            return 0
+        code = self._process.wait(timeout)
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                pipe.close()
+        return code
 
     def script(self, *rules: Rule) -> None:
         """Put more rules in force, behind those that are."""
@@ -155,12 +167,6 @@ class FakeDriverProcess:
         self.kill()
 
     def _end(self, number: signal.Signals, timeout: float) -> int:
-        if self._process is None:
-            return 0
-        if self._process.poll() is None:
+        if self._process is not None:
             self._process.send_signal(number)
-        try:
-            return self._process.wait(timeout)
-        finally:
-            if self._process.stdout is not None:
-                self._process.stdout.close()
+        return self.wait(timeout)

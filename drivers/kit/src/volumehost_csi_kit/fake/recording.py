@@ -6,6 +6,7 @@ import json
 import os
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -42,6 +43,8 @@ class Recorder:
         self._changed = threading.Condition()
         self._calls: list[Call] = []
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600) if path else None
+        if self._file is not None:
+            weakref.finalize(self, os.close, self._file)
 
     def begin(self, name: str, request: Message, connections: int) -> Call:
         """A call has come in."""
@@ -90,12 +93,6 @@ class Recorder:
             if not self._changed.wait_for(lambda: enough(self._calls), timeout):
                 raise TimeoutError(f"not within {timeout} s; calls: {[(call.name, call.code) for call in self._calls]}")
             return list(self._calls)
-
-    def close(self) -> None:
-        """Close the file."""
-        if self._file is not None:
-            os.close(self._file)
-            self._file = None
 
     def _write(self, entry: dict[str, Any]) -> None:
         if self._file is not None:

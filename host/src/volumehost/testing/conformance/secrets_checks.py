@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from volumehost.errors import error_chain
 from volumehost.mount.mountinfo import read_mount_table
 from volumehost.testing.conformance.check import check, not_applicable, require
-from volumehost.testing.conformance.driving import arguments_for
 from volumehost.testing.conformance.hostile import source_of
 
 if TYPE_CHECKING:
@@ -46,7 +45,7 @@ def secrets_are_shown_nowhere(trial: Trial) -> None:
             shown["error of set_up"] = _texts(error)
         faults.failing = True
         try:
-            trial.plugin.new_mounter(trial.spec, trial.pod).set_up(arguments_for(trial.pod))
+            trial.set_up_only(trial.pod)  # a driver elsewhere may mount it all the same
         except Exception as error:  # noqa: BLE001 - what it says is looked at
             shown["error of a set_up whose mount was refused"] = _texts(error)
         faults.failing = False

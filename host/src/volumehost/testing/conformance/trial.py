@@ -59,7 +59,7 @@ class Trial:
         self._pod = sample.new_pod() if sample is not None else None
         self._up: dict[str, tuple[Spec, Pod]] = {}
         self._written: list[Content] = []
-        self._lets_go = False
+        self._staged: list[Spec] = []
         self._remains = Remains(host)
 
     # --- the plugin and the volume --------------------------------------------------------------------------
@@ -110,12 +110,13 @@ class Trial:
 
     def will_let_go(self) -> None:
         """Unmount the device and detach at the end, although no pod is known to have the volume."""
-        self._lets_go = True
+        self._staged.append(self.spec)
 
     def set_up(self, pod: Pod | None = None, args: MounterArgs | None = None, *, spec: Spec | None = None) -> Mounted:
         """Bring the volume up for a pod, in a node's order, and look at what came of it."""
         pod, spec = pod or self.pod, spec or self.spec
         self._up[pod.metadata.uid] = spec, pod
+        self._staged.append(spec)
         mounter = bring_up(self.plugin, spec, pod, self.host.get_node_name(), args or arguments_for(pod))
         return self._look(mounter, spec, pod)
 
@@ -217,11 +218,9 @@ class Trial:
         for spec, pod in list(self._up.values()):
             with suppress(Exception):
                 self.tear_down(pod, spec=spec)
+        for spec in self._staged:  # a driver may remember a device that the root directory's end took away
             with suppress(Exception):
                 self.let_go(spec)
-        if self._lets_go:
-            with suppress(Exception):
-                self.let_go()
 
     def _clean_storage(self) -> None:
         """Files that were there while the volume was torn down may be in storage that outlives it."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from volumehost.errors import StorageDriverUnsupportedError
+from volumehost.errors import OperationNotSupportedError, StorageDriverUnsupportedError
 from volumehost_csi.client import EXPAND_VOLUME, STAGE_UNSTAGE_VOLUME
 from volumehost_csi.context import secret_values
-from volumehost_csi.source import capability, persistent_source
+from volumehost_csi.source import EPHEMERAL, capability, lifecycle_mode, persistent_source
 
 if TYPE_CHECKING:
     from volumehost.volumes import NodeResizeOptions
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def node_expand(services: Services, options: NodeResizeOptions) -> bool:
     """Let the driver grow what is mounted; True when it has (CSI-EXP-02 to -08).
 
-    :raises SpecError: the volume is no persistent CSI volume.
+    :raises OperationNotSupportedError: the volume is an inline one (CSI-EXP-01).
     :raises TransientOperationError: the driver is not registered, or the secret cannot be had (CSI-EXP-04, improved).
     :raises StorageDriverUnsupportedError: the driver does not expand volumes on nodes (CSI-EXP-03).
     :raises StorageDriverPreconditionError: it cannot while the volume is used (CSI-EXP-09).
@@ -25,6 +25,10 @@ def node_expand(services: Services, options: NodeResizeOptions) -> bool:
     :raises StorageDriverUncertainError: it may be at it still (CSI-EXP-12, improved).
     """
     spec = options.volume_spec
+    if lifecycle_mode(spec) == EPHEMERAL:
+        raise OperationNotSupportedError(
+            "an inline volume cannot be expanded", action=f"expanding the volume {spec.name()}", subject=spec.name()
+        )
     source = persistent_source(spec)
     assert spec.persistent_volume is not None
     client = services.client_to_mount(source.driver)

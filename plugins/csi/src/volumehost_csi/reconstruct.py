@@ -24,12 +24,13 @@ logger = logging.getLogger(__name__)
 def filesystem_volume(services: Services, volume_name: str, mount_path: str) -> ReconstructedVolume:
     """A minimal spec from the record in ``mount_path``, or beside it; other witnesses where that is unusable.
 
-    :raises FileNotFoundError: there is no record, and nothing is mounted.
-    :raises BrokenRecordError: nothing tells which volume it is.
+    :raises BrokenRecordError: there is no record, or it is broken and nothing else tells which volume it is.
     """
     target = mount_path if os.path.basename(mount_path) == "mount" else f"{mount_path}/mount"
     try:
         record = vol_data.read(os.path.dirname(target))
+    except FileNotFoundError as error:
+        raise _no_record(volume_name, error) from error
     except vol_data.BrokenRecordError as error:
         logger.warning("%s; looking for another witness", error)
         pod_uid = mount_path.removeprefix(f"{services.host.get_pods_dir()}/").partition("/")[0]
@@ -48,17 +49,24 @@ def filesystem_volume(services: Services, volume_name: str, mount_path: str) -> 
 def block_volume(services: Services, volume_name: str) -> Spec:
     """A minimal spec of a block volume from its record, or from the API where that is unusable.
 
-    :raises FileNotFoundError: there is no record.
-    :raises BrokenRecordError: nothing tells which volume it is.
+    :raises BrokenRecordError: there is no record, or it is broken and the API does not tell which volume it is.
     """
     paths = BlockPaths(services.host, volume_name)
     try:
         record = vol_data.read(paths.data_dir)
+    except FileNotFoundError as error:
+        raise _no_record(volume_name, error) from error
     except vol_data.BrokenRecordError as error:
         driver, handle = block_volume_named(services, volume_name, paths.volume_dir, str(error))
         return _persistent(volume_name, driver, handle, BLOCK_MODE)
     return _persistent(
         record.get(vol_data.SPEC_NAME, ""), record.get(vol_data.DRIVER, ""), record.get(vol_data.HANDLE, ""), BLOCK_MODE
+    )
+
+
+def _no_record(name: str, error: FileNotFoundError) -> vol_data.BrokenRecordError:
+    return vol_data.BrokenRecordError(
+        f"there is no record {error.filename}", action=f"rebuilding the spec of the CSI volume {name}", subject=name
     )
 
 

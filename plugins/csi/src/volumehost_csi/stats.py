@@ -7,7 +7,13 @@ import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from volumehost.errors import NotSupportedMetricsError
+from volumehost.errors import (
+    FsInfoMetricsError,
+    NoPathMetricsError,
+    NotSupportedMetricsError,
+    StorageDriverError,
+    StorageDriverUnavailableError,
+)
 from volumehost.volumes import VolumeMetrics
 from volumehost_csi.client import GET_VOLUME_STATS, STAGE_UNSTAGE_VOLUME
 
@@ -45,9 +51,10 @@ def volume_metrics(started: float, usage: Iterable[Any], condition: Any, driver:
 def measure(services: Services, *, driver: str, handle: str, path: str, staging_path: str = "") -> VolumeMetrics:
     """Ask the driver about a volume.
 
-    :raises StorageDriverUnavailableError: it is not registered.
+    :raises StorageDriverUnavailableError: it is not registered (CSI-ERR-12).
     :raises NotSupportedMetricsError: it does not measure volumes.
-    :raises StorageDriverError: the call failed.
+    :raises NoPathMetricsError: it does not know the volume there.
+    :raises FsInfoMetricsError: the call failed for another reason; the driver's error is the cause.
     """
     started = time.perf_counter()
     try:
@@ -58,5 +65,10 @@ def measure(services: Services, *, driver: str, handle: str, path: str, staging_
             )
         staged_at = staging_path if client.has(STAGE_UNSTAGE_VOLUME) else ""
         return client.get_volume_stats(handle, path, staging_path=staged_at)
+    except StorageDriverUnavailableError:
+        raise
+    except StorageDriverError as error:
+        kind = NoPathMetricsError if error.code == "NOT_FOUND" else FsInfoMetricsError
+        raise kind(error.reason, action=error.action, subject=driver, hint=error.hint) from error
     finally:
         services.metrics.volume_stats.observe((driver,), time.perf_counter() - started)

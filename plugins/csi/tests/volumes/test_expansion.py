@@ -10,7 +10,6 @@ from volumehost.errors import (
     FailedPreconditionError,
     InfeasibleError,
     OperationNotSupportedError,
-    SpecError,
     StorageDriverError,
     TransientOperationError,
     is_infeasible_error,
@@ -24,7 +23,7 @@ def options(spec, size=2):
 
 
 def test_csi_exp_01_inline_volumes_do_not_grow(plugin, make_inline):
-    with pytest.raises(SpecError):
+    with pytest.raises(OperationNotSupportedError, match="inline"):
         plugin.node_expand(options(make_inline()))
 
 

@@ -9,6 +9,7 @@ import time
 import pytest
 
 from volumehost.errors import (
+    FsInfoMetricsError,
     NoPathMetricsError,
     NotSupportedMetricsError,
     StorageDriverError,
@@ -72,13 +73,15 @@ def test_csi_met_06_a_driver_that_does_not_measure(plugin, node, make_pv, pod):
 def test_csi_met_04_the_duration_is_counted_also_on_failure(plugin, drivers, node, make_pv, pod):
     mounter = plugin.new_mounter(make_pv(), pod)
     mounter.get_metrics()
-    node.fail("NodeGetVolumeStats", "INTERNAL")
-    with pytest.raises(StorageDriverError):
-        mounter.get_metrics()
+    for code, kind in (("INTERNAL", FsInfoMetricsError), ("NOT_FOUND", NoPathMetricsError)):
+        node.fail("NodeGetVolumeStats", code)
+        with pytest.raises(kind) as caught:
+            mounter.get_metrics()
+        assert caught.value.__cause__.code == code
     drivers.clients.clear()
     with pytest.raises(StorageDriverUnavailableError):
         mounter.get_metrics()
-    assert plugin._services.metrics.volume_stats.count(NAME) == 3
+    assert plugin._services.metrics.volume_stats.count(NAME) == 4
     assert mounter.metric_source == NAME
 
 

@@ -67,7 +67,7 @@ def test_br_56_a_broken_record_is_made_up_for(plugin, csi_driver, mounted):
 
 def test_without_any_witness_there_is_no_spec(plugin, host):
     directory = host.get_pod_volume_dir(UID, "kubernetes.io/csi", "lost")
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(BrokenRecordError, match="there is no record"):
         plugin.construct_volume_spec("lost", f"{directory}/mount")
     os.makedirs(directory)
     with open(f"{directory}/vol_data.json", "w"):

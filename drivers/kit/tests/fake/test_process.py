@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -31,6 +32,8 @@ def test_what_it_was_given(process, connect, directory, channel):
     assert (info.name, info.vendor_version) == ("fake.csi.example.com", "7")
     stub = stubs.RegistrationStub(channel(f"{directory}/registry/fake.csi.example.com-reg.sock"))
     assert stub.GetInfo(registration.InfoRequest(), timeout=10).endpoint == f"{directory}/csi.sock"
+    with pytest.raises(RuntimeError, match="runs already"):
+        process.start()
     assert process.stop() == 0
     assert process.pid is None
     assert sorted(os.listdir(directory)) == ["files", "registry"]
@@ -99,7 +102,7 @@ def test_calls_that_do_not_come(process, connect):
 
 def test_one_that_cannot_start_says_why(directory):
     driver = FakeDriverProcess("tcp://127.0.0.1:1", f"{directory}/files")
-    with pytest.raises(RuntimeError, match="did not start: .*CSI is served on unix sockets only"):
+    with pytest.raises(RuntimeError, match="CSI is served on unix sockets only"):
         driver.start()
     assert driver.pid is None
 
@@ -114,14 +117,12 @@ driver.start()
 print(driver.pid, flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == -signal.SIGKILL, done.stderr
     try:
         handle = os.pidfd_open(int(done.stdout))
     except ProcessLookupError:
         return
-    import select
-
     try:
         assert select.select([handle], [], [], 30)[0], "it runs on"
     finally:

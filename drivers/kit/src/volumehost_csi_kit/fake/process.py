@@ -79,7 +79,8 @@ class FakeDriverProcess:
                 start_new_session=True,
             )
         output = self._process.stdout
-        if not select.select([output], [], [], timeout)[0] or output is None or not output.readline():
+        assert output is not None
+        if not select.select([output], [], [], timeout)[0] or not output.readline():
             self.kill()
             raise RuntimeError(f"the fake driver did not start: {self.log()}")
 

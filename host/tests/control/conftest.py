@@ -38,6 +38,7 @@ class World:
         self.recorder = RecordingEvents()
         self.steps = Steps()
         self.external_drivers = False
+        self.volume_in_use: Callable[[str, str], bool] = lambda _node, _volume: False
         self.planes: list[ControlPlane] = []
 
     def find_driver(self, name: str) -> StorageDriver:
@@ -56,6 +57,7 @@ class World:
             "progress": self.steps,
             "wall_clock": time.time,
             "external_drivers": self.external_drivers,
+            "volume_in_use": self.volume_in_use,
         }
         return ControlContext(**(given | changes))
 

@@ -237,3 +237,20 @@ def test_a_pod_that_has_ended_keeps_the_storage_until_it_is_unmounted(bound: Any
     assert bound.driver.count("delete_volume") == 0
     bound.api.patch(Pod, "web", {"metadata": {"finalizers": None}})
     bound.wait(lambda: bound.gone(volume))
+
+
+def test_br_46_a_volume_that_the_node_still_has_staged_is_not_deleted(world: Any, make: Any) -> None:
+    in_use: list[str] = []
+    world.volume_in_use = lambda node, name: node == "node-1" and name in in_use
+    world.api.create(make.storage_class())
+    world.api.create(make.claim())
+    world.run_all()
+    world.wait(world.bound)
+    (volume,) = world.volumes()
+    in_use.append(f"kubernetes.io/csi/driver.example.com^{volume.spec.csi.volume_handle}")
+    delete_claim(world)
+    world.wait(lambda: bool(world.events("VolumeDelete")))
+    assert "still has it staged or mounted" in world.events("VolumeDelete")[0].message
+    assert world.driver.count("delete_volume") == 0
+    in_use.clear()
+    world.wait(lambda: world.gone(volume))

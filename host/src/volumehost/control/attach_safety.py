@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from volumehost.control.attach_source import FORCE_DETACH
+from volumehost.control.drivers import unique_csi_name
 from volumehost.control.messages import message_of
 from volumehost.control.writes import get_or_none
 from volumehost.errors import FailedPreconditionError
@@ -13,8 +14,6 @@ from volumehost.errors import FailedPreconditionError
 if TYPE_CHECKING:
     from volumehost.api.client import ApiClient
     from volumehost.api.objects import VolumeAttachment
-
-_CSI_PLUGIN = "kubernetes.io/csi"
 
 
 class DetachHeldError(FailedPreconditionError):
@@ -41,7 +40,7 @@ class DetachSafety:
         from volumehost.api.objects import Node
 
         node_name = attachment.spec.node_name
-        unique_name = f"{_CSI_PLUGIN}/{attachment.spec.attacher}^{handle}"
+        unique_name = unique_csi_name(attachment.spec.attacher, handle)
         node = get_or_none(self._api, Node, node_name)
         listed = node is not None and unique_name in node.status.volumes_in_use
         if not listed and not self._volume_in_use(node_name, unique_name):

@@ -65,3 +65,8 @@ def unknown_driver(name: str, action: str) -> StorageDriverUnavailableError:
         action=action,
         hint="install it with pip, or register it with: volumehost drivers register NAME ENDPOINT",
     )
+
+
+def unique_csi_name(driver: str, handle: str) -> str:
+    """The name of a driver's volume among all volumes of a node (IDENT-02), as ``status.volumesInUse`` has it."""
+    return f"kubernetes.io/csi/{driver}^{handle}"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from volumehost.control.bind_writes import set_volume_phase
-from volumehost.control.drivers import unknown_driver
+from volumehost.control.drivers import unique_csi_name, unknown_driver
 from volumehost.control.scheduling import claims_of
 from volumehost.control.secrets import read_secret
 from volumehost.control.well_known import (
@@ -109,6 +109,9 @@ class StorageDeletion:
         for attachment in self._api.list(VolumeAttachment).items:
             if attachment.spec.source.persistent_volume_name == name:
                 raise _in_use(name, f"it is still attached to node {attachment.spec.node_name}")
+        source, node = volume.spec.csi, self._context.node_name
+        if source and self._context.volume_in_use(node, unique_csi_name(source.driver, source.volume_handle)):
+            raise _in_use(name, f"node {node} still has it staged or mounted")
         for pod in self._holding_pods(volume):
             raise _in_use(name, f"pod {pod.metadata.namespace}/{pod.metadata.name} has ended and is not unmounted yet")
 

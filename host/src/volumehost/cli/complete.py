@@ -89,6 +89,30 @@ def pod_names(ctx: click.Context) -> Iterable[tuple[str, str]]:
 
 
 @completer
+def claim_names(ctx: click.Context) -> Iterable[tuple[str, str]]:
+    """Names of claims, with their sizes."""
+    from volumehost.api.objects import PersistentVolumeClaim
+    from volumehost.cli.objects import open_for_reading
+
+    settings = ctx.ensure_object(Settings)
+    with open_for_reading(settings) as store:
+        claims = store.list(PersistentVolumeClaim, settings.namespace).items
+    return [(claim.metadata.name, claim.status.capacity.get("storage", claim.status.phase)) for claim in claims]
+
+
+@completer
+def snapshot_names(ctx: click.Context) -> Iterable[tuple[str, str]]:
+    """Names of snapshots, with the claims that they were taken of."""
+    from volumehost.api.objects import VolumeSnapshot
+    from volumehost.cli.objects import open_for_reading
+
+    settings = ctx.ensure_object(Settings)
+    with open_for_reading(settings) as store:
+        snapshots = store.list(VolumeSnapshot, settings.namespace).items
+    return [(each.metadata.name, each.spec.source.persistent_volume_claim_name or "") for each in snapshots]
+
+
+@completer
 def namespaces(ctx: click.Context) -> Iterable[tuple[str, str]]:
     """Namespaces that hold something."""
     from volumehost.api.kinds import KINDS

@@ -21,6 +21,7 @@ from volumehost.control.expand_decision import (
     decide,
     size_of,
 )
+from volumehost.control.expand_refusal import expansion_refusal
 from volumehost.control.expand_status import (
     FINAL_ERROR,
     UNCERTAIN,
@@ -130,7 +131,7 @@ class ExpandController:
         if target is None:
             return None
         if decision.is_new:
-            refusal = self._refusal(claim)
+            refusal = expansion_refusal(self._api, claim)
             if refusal is not None:
                 self._tell_once(claim, refusal)
                 return None
@@ -171,24 +172,6 @@ class ExpandController:
         self._context.event(
             claim, event_type, "ExternalExpanding", "waiting for an external controller to expand this PVC"
         )
-
-    def _refusal(self, claim: PersistentVolumeClaim) -> FailedPreconditionError | None:
-        """Why the claim may not grow, as an API server would say already when more is asked for."""
-        from volumehost.api.objects import StorageClass
-
-        name = class_of_claim(claim)
-        storage_class = get_or_none(self._api, StorageClass, name) if name else None
-        if storage_class is not None and storage_class.allow_volume_expansion:
-            return None
-        if not name:
-            why = "the claim has no storage class, and only a storage class can allow that volumes grow"
-        elif storage_class is None:
-            why = f"its storage class {name} does not exist, so nothing allows that the volume grows"
-        else:
-            why = f"storage class {name} does not allow that volumes grow"
-        label = f"{claim.metadata.namespace}/{claim.metadata.name}"
-        hint = f"set allowVolumeExpansion: true in storage class {name}" if name else ""
-        return FailedPreconditionError(why, action=f"expanding claim {label}", subject=claim.metadata.name, hint=hint)
 
     # --- doing it ---------------------------------------------------------------------------------------------------
 

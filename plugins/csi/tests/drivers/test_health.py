@@ -65,8 +65,6 @@ def test_a_dead_driver_has_failed(health, called, fake, wait_until):
 def test_its_own_rounds_show_in_the_status(fake, new_drivers, root, status_of, wait_until):
     drivers = new_drivers()
     drivers.register(FAKE, f"{root}/fake.sock")
-    drivers._health._period = 0.01
-    drivers._health._slow = 0.05
     fake.script(Rule("Probe", code="FAILED_PRECONDITION", message="disk on fire", times=None))
     drivers.start()
     status = wait_until(lambda: (s := status_of(drivers, FAKE)).state is DriverState.FAILED and s, "the health")

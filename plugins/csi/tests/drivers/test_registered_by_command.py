@@ -57,6 +57,16 @@ def test_one_that_is_not_there_yet_is_waited_for(fake, new_drivers, root):
     assert found[0].node_id == "node-1"
 
 
+def test_a_host_that_runs_follows_what_other_processes_register_and_forget(fake, new_drivers, root, wait_until):
+    agent, command = new_drivers(), new_drivers()
+    agent._rounds._period = 0.05
+    agent.start()
+    command.register(FAKE, f"{root}/fake.sock")
+    wait_until(lambda: agent.store.get(FAKE), "the driver")
+    command.unregister(FAKE)
+    wait_until(lambda: agent.store.get(FAKE) is None, "its end")
+
+
 def test_it_is_forgotten_for_good(fake, new_drivers, root, status_of):
     drivers = new_drivers()
     drivers.register(FAKE, f"{root}/fake.sock")

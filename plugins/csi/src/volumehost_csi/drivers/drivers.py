@@ -14,11 +14,14 @@ from volumehost.errors import (
     StorageDriverError,
     StorageDriverUnavailableError,
 )
+from volumehost.storage_driver import DriverOrigin
 from volumehost.volume_host import KubeletVolumeHost
 from volumehost_csi.drivers.health import Health
 from volumehost_csi.drivers.installed import GROUP, InstalledDriver, installed_drivers
 from volumehost_csi.drivers.places import DriverPlaces
 from volumehost_csi.drivers.records import read_process
+from volumehost_csi.drivers.rounds import Rounds
+from volumehost_csi.drivers.statuses import Known, status_of
 from volumehost_csi.metrics import CSIMetrics
 from volumehost_csi.registration.checks import check_name
 from volumehost_csi.registration.store import DriverStore
@@ -32,12 +35,13 @@ if TYPE_CHECKING:
     from volumehost_csi.drivers.node_registry import NodeRegistry
     from volumehost_csi.drivers.storage_driver import GrpcStorageDriver
     from volumehost_csi.drivers.supervised import SupervisedDriver, SupervisionSettings
+    from volumehost_csi.registration.attempts import SocketStatus
     from volumehost_csi.registration.store import DriverInstance
 
 logger = logging.getLogger(__name__)
 
-#: A registered driver is waited for as long as the host runs; so many seconds are as good as that.
-_FOREVER = 1e9
+#: Seconds between two rounds: health, and what commands in other processes have changed.
+_ROUND_SECONDS = 10.0
 #: Seconds to wait for another process that writes the record of a driver.
 _RECORD_SECONDS = 2.0
 #: Seconds that a list of drivers waits for registration sockets that are just being met.
@@ -75,7 +79,10 @@ class Drivers:
         self._commands: CommandRegistry | None = None
         self._entry_points: object = None
         self._installed: Mapping[str, InstalledDriver] = {}
+        self._installed_lock = threading.Lock()
+        self._meeting: set[str] = set()
         self._health = Health(lambda: iter(self.store), self._tell)
+        self._rounds = Rounds((self._follow_commands, self._health.check), period=_ROUND_SECONDS)
         self.store.subscribe(self._tell)
 
     # --- the parts --------------------------------------------------------------------------------------------
@@ -119,19 +126,13 @@ class Drivers:
         :raises RootDirectoryError: the registration directory cannot be made or read.
         """
         self.registry.registration.start()
-        self._health.start()
         for name in self._recorded():
-            record = read_process(self._places(name))
-            if record is not None and record.alive:
+            if _runs(self._places(name)):
                 self._begin(name)
-        for name in self.commands.names():
-            if self.store.get(name) is None:
-                threading.Thread(target=self._meet_again, args=(name,), name=f"csi driver {name}", daemon=True).start()
+        self._rounds.start()
 
     def statuses(self) -> list[DriverStatus]:
         """Every known driver, by name; starts none, but meets those whose registration sockets lie there."""
-        from volumehost_csi.drivers.statuses import Known, status_of
-
         if not isinstance(self.host, KubeletVolumeHost):
             return []
         sockets = {status.name: status for status in self.registry.settle(_LIST_SECONDS) if status.name}
@@ -139,24 +140,10 @@ class Drivers:
         names = {*sockets, *installed, *self.store.names(), *self._recorded()}
         found = []
         for name in sorted(names):
-            instance = self.store.get(name)
-            endpoint = self.commands.endpoint(name)
-            places = self._places(name)
-            here = {name} & (sockets.keys() | installed.keys() | self._supervised.keys())
-            if not (instance or endpoint or here or _runs(places)):
-                continue  # only its data is left
-            session = self._sessions.get(name)
-            known = Known(
-                places,
-                installed=installed.get(name),
-                supervised=self._supervised.get(name),
-                instance=instance,
-                capabilities=session.known_capabilities if session is not None else None,
-                health=self._health.of(instance),
-                endpoint=endpoint,
-                socket=sockets.get(name),
-            )
-            found.append(status_of(known))
+            known = self._known(name, installed.get(name), sockets.get(name))
+            here = known.installed or known.supervised or known.instance or known.endpoint or known.socket
+            if here or _runs(known.places):  # otherwise only its data is left
+                found.append(status_of(known))
         return found
 
     def driver(self, name: str, *, timeout: float) -> GrpcStorageDriver:
@@ -181,9 +168,8 @@ class Drivers:
                 action=f"registering the CSI driver {name}",
                 hint="uninstall that distribution first",
             )
-        session = self._session(self.commands.register(name, endpoint))
-        self._remember(session)
-        return next(status for status in self.statuses() if status.name == name)
+        self._remember(self._session(self.commands.register(name, endpoint)))
+        return status_of(self._known(name, installed, None))
 
     def unregister(self, name: str) -> None:
         """Forget a driver that was registered by command; its mounts stay (CSI-REG-15).
@@ -216,13 +202,14 @@ class Drivers:
             self._stop.set()
             supervised = list(self._supervised.values())
             self._subscribers = ()
-        self._health.close()
         for driver in supervised:
             driver.ask_to_end()
-        for driver in supervised:
-            driver.wait_for_end()
+        self._health.close()
         if self._registry is not None:
             self._registry.close()
+        self._rounds.close()
+        for driver in supervised:
+            driver.wait_for_end()
         self.store.close()
 
     # --- looking up -------------------------------------------------------------------------------------------
@@ -270,6 +257,8 @@ class Drivers:
         with self._lock:
             driver = self._supervised.get(name)
             if driver is None:
+                if self._stop.is_set():
+                    raise StorageDriverUnavailableError("the host is about to end", driver=name)
                 places = self._places(name)
                 driver = self._supervised[name] = SupervisedDriver(
                     places,
@@ -279,17 +268,30 @@ class Drivers:
                     settings=self._supervision or SupervisionSettings(start_timeout=self._settings.start_timeout),
                     changed=self._tell,
                 )
-            if not self._stop.is_set():
-                driver.begin()
-            return driver
+        driver.begin()
+        return driver
 
-    def _meet_again(self, name: str) -> None:
-        """In the background: what was registered by command is registered as soon as it answers."""
-        deadline = time.monotonic() + _FOREVER
+    def _follow_commands(self) -> None:
+        """Meet the drivers that were registered by command, and let go of those that were forgotten: the commands may
+        have run in another process.
+        """
+        registered = {name: self.commands.endpoint(name) for name in self.commands.names()}
+        for instance in self.store:
+            if instance.origin is DriverOrigin.COMMAND and registered.get(instance.name) != instance.endpoint:
+                self.registry.handler.deregister(instance.name, instance.endpoint, identity=instance.identity)
+        for name in registered:
+            if self.store.get(name) is None and name not in self._meeting:
+                self._meeting.add(name)
+                threading.Thread(target=self._meet, args=(name,), name=f"csi driver {name}", daemon=True).start()
+
+    def _meet(self, name: str) -> None:
+        """In the background: register it as soon as it answers; look again at the next round."""
         try:
-            self.commands.meet_again(name, deadline, self._stop)
+            self.commands.meet_again(name, time.monotonic() + _ROUND_SECONDS, self._stop)
         except StorageDriverError as error:
             logger.info("a CSI driver that was registered by command is not met: driver=%s reason=%s", name, error)
+        finally:
+            self._meeting.discard(name)
 
     # --- what is known ----------------------------------------------------------------------------------------
 
@@ -309,7 +311,7 @@ class Drivers:
     def _installed_now(self) -> Mapping[str, InstalledDriver]:
         """What is installed; read anew only when that changed."""
         entry_points = self._node().get_installed_entry_points(GROUP)
-        with self._lock:
+        with self._installed_lock:
             if entry_points != self._entry_points:
                 self._installed, self._entry_points = installed_drivers(entry_points), entry_points
             return self._installed
@@ -321,6 +323,19 @@ class Drivers:
         except OSError:
             return []
         return sorted(filter(_is_name, names))
+
+    def _known(self, name: str, installed: InstalledDriver | None, socket: SocketStatus | None) -> Known:
+        instance, session = self.store.get(name), self._sessions.get(name)
+        return Known(
+            self._places(name),
+            installed=installed,
+            supervised=self._supervised.get(name),
+            instance=instance,
+            capabilities=session.known_capabilities if session is not None else None,
+            health=self._health.of(instance),
+            endpoint=self.commands.endpoint(name),
+            socket=socket,
+        )
 
     def _remember(self, session: GrpcStorageDriver) -> None:
         from volumehost_csi.drivers.installed_connection import remember

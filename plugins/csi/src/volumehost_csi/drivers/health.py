@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: Seconds between two rounds, after which an answer counts as slow, and until a call is given up.
-PERIOD = 10.0
+#: Seconds after which an answer counts as slow, and until a call is given up.
 SLOW = 1.0
 GIVE_UP = 60.0
 
@@ -35,25 +34,15 @@ class Health:
         instances: Callable[[], Iterable[DriverInstance]],
         changed: Callable[[str], None],
         *,
-        period: float = PERIOD,
         slow: float = SLOW,
     ) -> None:
         self._instances = instances
         self._changed = changed
-        self._period = period
         self._slow = slow
         self._lock = threading.Lock()
         self._known: dict[DriverInstance, tuple[DriverState, str]] = {}
         self._pending: dict[DriverInstance, Any] = {}
         self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
-
-    def start(self) -> None:
-        """Begin; may be called again."""
-        with self._lock:
-            if self._thread is None and not self._stop.is_set():
-                self._thread = threading.Thread(target=self._run, name="health of csi drivers", daemon=True)
-                self._thread.start()
 
     def of(self, instance: DriverInstance | None) -> tuple[DriverState, str]:
         """READY, SLOW or FAILED, with the reason; READY for one that was not asked yet."""
@@ -64,11 +53,9 @@ class Health:
         """Ask no more."""
         self._stop.set()
         with self._lock:
-            pending, thread = list(self._pending.values()), self._thread
+            pending = list(self._pending.values())
         for call in pending:
             call.cancel()
-        if thread is not None:
-            thread.join(5)
 
     def check(self) -> None:
         """One round: ask every driver that is not still being asked; returns when the slow ones are known."""
@@ -81,13 +68,6 @@ class Health:
             for instance in asked:
                 if instance in self._pending:
                     self._note(instance, DriverState.SLOW, f"its Probe takes longer than {self._slow:g} s")
-
-    def _run(self) -> None:
-        while not self._stop.wait(self._period):
-            try:
-                self.check()
-            except Exception:
-                logger.exception("asking CSI drivers for their health failed")
 
     def _ask(self, instance: DriverInstance) -> bool:
         if instance in self._pending or self._stop.is_set():

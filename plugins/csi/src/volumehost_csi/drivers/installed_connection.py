@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from volumehost_csi.drivers.storage_driver import GrpcStorageDriver
     from volumehost_csi.registration.handler import CSIRegistrationHandler
     from volumehost_csi.registration.store import DriverInstance, DriverStore
+
+
+logger = logging.getLogger(__name__)
 
 
 class InstalledConnection:
@@ -102,4 +106,7 @@ def remember(places: DriverPlaces, driver: GrpcStorageDriver) -> None:
         asked_at=time.time(),
         error=error,
     )
-    write_facts(places, facts)
+    try:
+        write_facts(places, facts)
+    except OSError as failure:  # what is only remembered stops nobody
+        logger.warning("what a CSI driver told cannot be written down: driver=%s error=%s", places.name, failure)

@@ -12,14 +12,14 @@ import sys
 import time
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from volumehost.errors import StorageDriverUnavailableError
 from volumehost_csi.drivers import keeper
 from volumehost_csi.drivers.installed import InstalledDriver
 from volumehost_csi.drivers.logs import log_tail
 from volumehost_csi.drivers.places import DriverPlaces
-from volumehost_csi.drivers.processes import group_members, identify, send_signal, wait_for_end
+from volumehost_csi.drivers.processes import boot_id, group_members, identify, send_signal, wait_for_end
 from volumehost_csi.drivers.records import ProcessRecord, read_ending, read_process
 from volumehost_csi.failures import without_secrets
 
@@ -30,6 +30,9 @@ INSTANCE_VARIABLE = "VOLUMEHOST_DRIVER_INSTANCE"
 
 #: Seconds that a keeper has to get going: it is a Python without site, which starts in some hundredths.
 _KEEPER_SECONDS = 30.0
+
+#: Keepers that this process started and has not waited for: until then nobody else gets their numbers.
+_keepers: set[int] = set()
 
 #: The program of a driver's process. The directories come after its own path: only what it lacks is looked for there.
 _PROGRAM = """\
@@ -63,25 +66,19 @@ def start_process(
     """
     action = f"starting the CSI driver {driver.name}"
     try:
-        places.prepare()
-        endpoint = places.socket()
-        _end_survivors(places)
+        start = _Start(driver, places, places.socket(), node_name, _end_last(places), settings)
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(endpoint)
-        instance = uuid.uuid4().hex
-        code = _spawn_keeper(
-            places, _job(driver, places, endpoint, instance, settings),
-            _environment(driver, places, endpoint, instance, node_name),
-        )  # fmt: skip
+            os.unlink(start.endpoint)
+        code = _spawn_keeper(start)
     except OSError as error:
         where = f" ({os.fsdecode(error.filename)})" if error.filename else ""
         raise StorageDriverUnavailableError(
             f"{os.strerror(error.errno) if error.errno else error}{where}", driver=driver.name, action=action
         ) from error
     record = read_process(places)
-    if code is not None or record is None or record.instance != instance:
+    if code is not None or record is None or record.instance != start.instance:
         raise StorageDriverUnavailableError(
-            f"its keeper ended with {describe_status(code or 0)}{quoted_log(places, instance)}",
+            f"its keeper ended with {describe_status(code or 0)}{quoted_log(places, start.instance)}",
             driver=driver.name,
             action=action,
             hint=f"see {places.log_file}",
@@ -127,6 +124,14 @@ def how_it_ended(record: ProcessRecord, places: DriverPlaces) -> str:
     return f"it ended with {words}{quoted_log(places, record.instance)}"
 
 
+def how_it_failed(record: ProcessRecord | None, places: DriverPlaces) -> str:
+    """What was wrong with a process that has ended by itself, "" when it was ended, or is not known to have failed."""
+    ending = read_ending(places, record.instance) if record is not None else None
+    if record is None or ending is None or ending.ended_by or not ending.status:
+        return ""
+    return f"its last process failed: {how_it_ended(record, places)}"
+
+
 def describe_status(status: int) -> str:
     """``exit status 3`` or ``signal SIGKILL``."""
     if status >= 0:
@@ -143,34 +148,59 @@ def quoted_log(places: DriverPlaces, instance: str, lines: int = 5) -> str:
     return without_secrets("; it printed last: " + " | ".join(tail), ()) if tail else ""
 
 
-def _job(
-    driver: InstalledDriver, places: DriverPlaces, endpoint: str, instance: str, settings: LaunchSettings
-) -> Mapping[str, object]:
-    """What the keeper is to do."""
-    return {
-        "instance": instance,
-        "program": [sys.executable, "-P", "-c", _PROGRAM, driver.name, driver.module, driver.function, *_path(driver)],
-        "directory": places.data_directory,
-        "keep_alive": driver.keep_alive,
-        "grace": settings.grace,
-        "log": places.log_file,
-        "log_bytes": settings.log_bytes,
-        "log_parts": settings.log_parts,
-        "users_lock": places.users_lock,
-        "process_file": places.process_file,
-        "exit_file": places.exit_file,
-        "record": {
-            "endpoint": endpoint,
-            "distribution": driver.distribution,
-            "version": driver.version,
-            "identity": list(driver.identity),
+@dataclass(frozen=True, slots=True)
+class _Start:
+    """One start of a driver."""
+
+    driver: InstalledDriver
+    places: DriverPlaces
+    endpoint: str
+    node_name: str
+    restarts: int
+    settings: LaunchSettings
+    instance: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+    def job(self) -> Mapping[str, object]:
+        """What the keeper is to do."""
+        driver, places = self.driver, self.places
+        arguments = (driver.name, driver.module, driver.function, *_path(driver))
+        return {
+            "instance": self.instance,
+            "program": [sys.executable, "-P", "-c", _PROGRAM, *arguments],
+            "directory": places.data_directory,
             "keep_alive": driver.keep_alive,
-            "host_pid": os.getpid(),
-        },
-    }
+            "grace": self.settings.grace,
+            "log": places.log_file,
+            "log_bytes": self.settings.log_bytes,
+            "log_parts": self.settings.log_parts,
+            "users_lock": places.users_lock,
+            "process_file": places.process_file,
+            "exit_file": places.exit_file,
+            "record": {
+                "endpoint": self.endpoint,
+                "distribution": driver.distribution,
+                "version": driver.version,
+                "identity": list(driver.identity),
+                "keep_alive": driver.keep_alive,
+                "host_pid": os.getpid(),
+                "restarts": self.restarts,
+            },
+        }
+
+    def environment(self) -> Mapping[str, str]:
+        """That of the driver: this process's own, and what it is promised."""
+        return {
+            **os.environ,
+            "CSI_ENDPOINT": f"unix://{self.endpoint}",
+            "KUBE_NODE_NAME": self.node_name,
+            "VOLUMEHOST_DRIVER_NAME": self.driver.name,
+            "VOLUMEHOST_DRIVER_DATA_DIR": self.places.data_directory,
+            "PYTHONUNBUFFERED": "1",
+            INSTANCE_VARIABLE: self.instance,
+        }
 
 
-def _spawn_keeper(places: DriverPlaces, job: Mapping[str, object], environment: Mapping[str, str]) -> int | None:
+def _spawn_keeper(start: _Start) -> int | None:
     """Start the keeper and wait until it has written down the driver; its exit status when it ended instead."""
     read_end, write_end = os.pipe()
     try:
@@ -178,22 +208,24 @@ def _spawn_keeper(places: DriverPlaces, job: Mapping[str, object], environment: 
         try:
             pid = os.posix_spawn(
                 sys.executable,
-                [sys.executable, "-I", "-S", keeper.__file__, json.dumps(job)],
-                environment,
+                [sys.executable, "-I", "-S", keeper.__file__, json.dumps(start.job())],
+                start.environment(),
                 file_actions=[
                     (os.POSIX_SPAWN_DUP2, write_end, 0),
-                    (os.POSIX_SPAWN_OPEN, 1, places.log_file, flags, 0o600),
+                    (os.POSIX_SPAWN_OPEN, 1, start.places.log_file, flags, 0o600),
                     (os.POSIX_SPAWN_DUP2, 1, 2),
                 ],
             )
         finally:
             os.close(write_end)
+        _keepers.add(pid)
         poller = select.poll()
         poller.register(read_end, select.POLLIN)
         if poller.poll(_KEEPER_SECONDS * 1000) and os.read(read_end, 1) == b"g":
             return None
     finally:
         os.close(read_end)
+    _keepers.discard(pid)
     started = identify(pid)
     if started is not None and not wait_for_end(started, 1):
         send_signal(started, signal.SIGKILL)
@@ -201,30 +233,23 @@ def _spawn_keeper(places: DriverPlaces, job: Mapping[str, object], environment: 
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
-def _environment(
-    driver: InstalledDriver, places: DriverPlaces, endpoint: str, instance: str, node_name: str
-) -> Mapping[str, str]:
-    return {
-        **os.environ,
-        "CSI_ENDPOINT": f"unix://{endpoint}",
-        "KUBE_NODE_NAME": node_name,
-        "VOLUMEHOST_DRIVER_NAME": driver.name,
-        "VOLUMEHOST_DRIVER_DATA_DIR": places.data_directory,
-        "PYTHONUNBUFFERED": "1",
-        INSTANCE_VARIABLE: instance,
-    }
-
-
 def _path(driver: InstalledDriver) -> list[str]:
     """Where this host finds modules: the driver may have been found in a directory that only this process knows."""
     return [entry for entry in dict.fromkeys((driver.location, *sys.path)) if os.path.isabs(entry)]
 
 
-def _end_survivors(places: DriverPlaces) -> None:
-    """What is left of the last process's group although its leader was killed together with its keeper."""
+def _end_last(places: DriverPlaces) -> int:
+    """End what is left of the last process's group: its leader may have been killed together with its keeper.
+
+    Returns how often in a row the driver has ended by itself, up to now.
+    """
     last = read_process(places)
-    if last is not None:
-        _end_group(last)
+    if last is None:
+        return 0
+    _end_group(last)
+    ending = read_ending(places, last.instance)
+    by_itself = ending is None or not ending.ended_by
+    return last.restarts + 1 if by_itself and last.process.boot_id == boot_id() else 0
 
 
 def _end_group(record: ProcessRecord) -> None:
@@ -240,6 +265,8 @@ def _end_group(record: ProcessRecord) -> None:
 
 
 def _reap(pid: int) -> None:
-    """Take the exit status of a keeper that this process started; one of another process is nobody's child here."""
-    with contextlib.suppress(ChildProcessError):
-        os.waitpid(pid, os.WNOHANG)
+    """Take the exit status of a keeper that this process started. The number of any other may be another child's."""
+    if pid in _keepers:
+        _keepers.discard(pid)
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(pid, os.WNOHANG)

@@ -19,7 +19,10 @@ from volumehost_csi.drivers.processes import ProcessIdentity, is_alive
 
 @dataclass(frozen=True, slots=True)
 class ProcessRecord:
-    """One process of an installed driver. ``identity`` is that of the installation that it was started from."""
+    """One process of an installed driver. ``identity`` is that of the installation that it was started from.
+
+    ``restarts`` is how often in a row the driver had ended by itself before.
+    """
 
     instance: str
     process: ProcessIdentity
@@ -31,6 +34,7 @@ class ProcessRecord:
     keep_alive: bool
     started_at: float
     host_pid: int
+    restarts: int = 0
 
     @property
     def alive(self) -> bool:
@@ -57,7 +61,6 @@ class DriverFacts:
     topology: Mapping[str, str] = field(default_factory=dict)
     capabilities: DriverCapabilities | None = None
     asked_at: float = 0.0
-    restarts: int = 0
     error: str = ""
 
 
@@ -77,6 +80,7 @@ def read_process(places: DriverPlaces) -> ProcessRecord | None:
             keep_alive=bool(data["keep_alive"]),
             started_at=float(data["started_at"]),
             host_pid=int(data["host_pid"]),
+            restarts=int(data["restarts"]),
         )
     except (KeyError, TypeError, ValueError):
         return None
@@ -104,7 +108,6 @@ def read_facts(places: DriverPlaces) -> DriverFacts:
             topology={str(key): str(value) for key, value in dict(data.get("topology", {})).items()},
             capabilities=_capabilities(capabilities) if capabilities is not None else None,
             asked_at=float(data.get("asked_at", 0)),
-            restarts=int(data.get("restarts", 0)),
             error=str(data.get("error", "")),
         )
     except (AttributeError, KeyError, TypeError, ValueError):

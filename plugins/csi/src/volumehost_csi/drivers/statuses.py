@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from volumehost.storage_driver import DriverOrigin, DriverState, DriverStatus
+from volumehost_csi.drivers.launch import how_it_failed
 from volumehost_csi.drivers.records import read_facts, read_process
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ def status_of(known: Known) -> DriverStatus:
     """The status of one driver."""
     facts = read_facts(known.places)
     record = read_process(known.places)
+    last = record
     if record is not None and not record.alive:
         record = None
     if known.instance is not None:
@@ -48,7 +50,7 @@ def status_of(known: Known) -> DriverStatus:
         origin = DriverOrigin.INSTALLED
     else:
         origin = DriverOrigin.COMMAND if known.endpoint else DriverOrigin.SOCKET
-    state, error, retry_at = _state(known, record, facts)
+    state, error, retry_at = _state(known, record, facts, how_it_failed(last, known.places) if record is None else "")
     info = known.instance.node_info if known.instance is not None else None
     installed = known.installed if origin is DriverOrigin.INSTALLED else None
     return DriverStatus(
@@ -60,7 +62,7 @@ def status_of(known: Known) -> DriverStatus:
         distribution=record.distribution if record else installed.distribution if installed else "",
         pid=record.process.pid if record else None,
         started_at=record.started_at if record else None,
-        restarts=known.supervised.restarts if known.supervised is not None else facts.restarts,
+        restarts=record.restarts if record else 0,
         node_id=info.node_id if info is not None else facts.node_id,
         max_volumes=info.max_volumes if info is not None else facts.max_volumes,
         topology=info.topology if info is not None else facts.topology,
@@ -73,7 +75,9 @@ def status_of(known: Known) -> DriverStatus:
     )
 
 
-def _state(known: Known, record: ProcessRecord | None, facts: DriverFacts) -> tuple[DriverState, str, float | None]:
+def _state(
+    known: Known, record: ProcessRecord | None, facts: DriverFacts, last_failure: str
+) -> tuple[DriverState, str, float | None]:
     """State, what is wrong, and when it is tried again."""
     if known.instance is not None:
         return *known.health, None
@@ -91,7 +95,8 @@ def _state(known: Known, record: ProcessRecord | None, facts: DriverFacts) -> tu
         return (DriverState.READY if ready else DriverState.STARTING), facts.error, None
     if known.socket is not None:
         return DriverState.STARTING, "", None
-    return (DriverState.FAILED if facts.error else DriverState.STOPPED), facts.error, None
+    error = last_failure or facts.error
+    return (DriverState.FAILED if error else DriverState.STOPPED), error, None
 
 
 def _endpoint(known: Known, record: ProcessRecord | None) -> str:

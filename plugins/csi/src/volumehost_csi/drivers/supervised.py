@@ -108,13 +108,11 @@ class SupervisedDriver:
         self._failed_with: InstalledDriver | None = None
         self._wake = -1
         self._state = DriverState.STOPPED
-        self._record: ProcessRecord | None = None
         self._seen: tuple[int, ...] = ()
         self._error: VolumeHostError | None = None
         self._waits_for = ""
         self._failures = 0
         self._delays = 0
-        self._restarts = 0
         self._retry_at = 0.0
 
     # --- for everybody ----------------------------------------------------------------------------------------
@@ -128,11 +126,6 @@ class SupervisedDriver:
     def error(self) -> str:
         """What is or was last wrong with it, "" when nothing is."""
         return str(self._error) if self._error is not None else ""
-
-    @property
-    def restarts(self) -> int:
-        """How often the process has ended by itself in the time of this host."""
-        return self._restarts
 
     @property
     def retry_in(self) -> float | None:
@@ -221,19 +214,21 @@ class SupervisedDriver:
         running = self._running()
         if driver is None and running is None:
             self._fail(self._unavailable("it is not installed any more", hint="pip install it again"), for_good=True)
-            return self._pause(driver)
+            self._pause(driver)
+            return
         if driver is not None and driver.problem:
             self._fail(driver.unavailable(), for_good=True)
-            return self._pause(driver)
+            self._pause(driver)
+            return
         self._set(DriverState.STARTING)
         try:
             record = self._start_or_adopt(driver)
-        except StorageDriverError as error:
+        except (StorageDriverError, OSError) as error:
             if not self._stop.is_set():
-                self._fail(error)
+                self._fail(self._because(error) if isinstance(error, OSError) else error)
                 self._pause(driver)
-            return None
-        self._set(DriverState.READY, record)
+            return
+        self._set(DriverState.READY)
         began = time.monotonic()
         why = self._watch(record)
         if why != "stopped":
@@ -241,21 +236,16 @@ class SupervisedDriver:
         self._connection.disconnect()
         if why == "ended":
             wait_for_keeper(record)
-            self._restarts += 1
             self._delays = 0 if time.monotonic() - began >= self._settings.steady else self._delays
             ending = self._unavailable(how_it_ended(record, self.places), hint=f"see {self.places.log_file}")
             self._fail(ending, started=True)
             self._pause(driver)
         elif why == "outdated":
             self._replace(record)
-        return None
 
     def _start_or_adopt(self, driver: InstalledDriver | None) -> ProcessRecord:
         deadline = time.monotonic() + self._settings.start_timeout
-        try:
-            self.places.prepare()
-        except OSError as error:
-            raise self._unavailable(f"{error.strerror} ({error.filename})") from error
+        self.places.prepare()
         if not self._users.held and not self._users.lock(deadline - time.monotonic(), shared=True, stop=self._stop):
             raise self._unavailable("its last process is still ending")
         with locked(self.places.start_lock, deadline - time.monotonic(), stop=self._stop) as mine:
@@ -273,7 +263,7 @@ class SupervisedDriver:
             self._seen = driver.identity if driver is not None else ()
             try:
                 self._connect(record, deadline)
-            except StorageDriverError:
+            except Exception:
                 self._connection.disconnect()
                 if not (adopted and record.keep_alive):  # mounts may still be served by what does not answer us
                     end_process(record, self.places, self._settings.launch)
@@ -370,9 +360,9 @@ class SupervisedDriver:
         record = read_process(self.places)
         return record if record is not None and record.alive else None
 
-    def _set(self, state: DriverState, record: ProcessRecord | None = None) -> None:
+    def _set(self, state: DriverState) -> None:
         with self._condition:
-            self._state, self._record = state, record
+            self._state = state
             self._waits_for = ""
             if state is DriverState.READY:
                 self._error = None
@@ -411,6 +401,10 @@ class SupervisedDriver:
         return StorageDriverUnavailableError(
             reason, driver=self.name, action=f"starting the CSI driver {self.name}", hint=hint
         )
+
+    def _because(self, error: OSError) -> StorageDriverUnavailableError:
+        where = f" ({os.fsdecode(error.filename)})" if error.filename else ""
+        return self._unavailable(f"{os.strerror(error.errno) if error.errno else error}{where}")
 
     def _told(self, error: VolumeHostError) -> StorageDriverUnavailableError:
         """The error for one more caller, with the time of the next try."""

@@ -311,19 +311,29 @@ def test_a_feed_is_caught_up_only_after_its_first_list(world: Any) -> None:
     assert not feed.caught_up()
 
 
-def test_an_idle_plane_hardly_works(world: Any) -> None:
-    """Half a second of quiet costs a few looks at shared memory, no listing, no run."""
+class _Counting(EmbeddedStore):
+    """Counts what is read of it, watches aside."""
+
+    reads = 0
+
+    def get(self, *args: Any, **kwargs: Any) -> Any:
+        self.reads += 1
+        return super().get(*args, **kwargs)
+
+    def list(self, *args: Any, **kwargs: Any) -> Any:
+        self.reads += 1
+        return super().list(*args, **kwargs)
+
+
+def test_an_idle_plane_reads_nothing(world: Any) -> None:
+    """A quiet watch looks at shared memory, and that is all."""
     recorder = Recorder()
-    plane = world.run(lambda _context: recorder)
-    world.settle()
-    asked = []
-    original = world.api._database.read
-
-    def counting() -> Any:
-        asked.append(threading.current_thread().name)
-        return original()
-
-    world.api._database.read = counting
-    with pytest.raises(WaitTimeoutError):
-        plane.wait_until(lambda: False, 0.5, "nothing")
-    assert asked == []
+    with _Counting(world.api.path) as api:
+        plane = ControlPlane(api, lambda _plane: [recorder], Steps())
+        plane.start()
+        plane.wait_until(plane.settled, 30, "the plane to settle")
+        before = api.reads
+        with pytest.raises(WaitTimeoutError):
+            plane.wait_until(lambda: False, 0.3, "nothing")
+        assert (api.reads, recorder.seen) == (before, [])
+        assert plane.stop(30)

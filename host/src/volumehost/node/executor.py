@@ -161,7 +161,8 @@ class Executor:
         # The first failure is a warning; what happens again and again is told by status and counted events.
         log = logger.warning if entry.backoff.error is None else logger.debug
         attempts = entry.backoff.attempts_after(failure)
-        log("operation %s failed, attempt %d: %s", operation.name, attempts, failure)
+        count = f"attempt {attempts}" if attempts else "to be tried again soon"
+        log("operation %s failed, %s: %s", operation.name, count, failure)
         logger.debug("operation %s on %s", operation.name, operation.key, exc_info=failure)
         retry_at = self._services.wall_clock() + entry.backoff.delay_after(failure)
         try:

@@ -99,6 +99,13 @@ class MountOperation(SetUpOperation):
         if not isinstance(path, str):
             raise PluginCallError(f"get_path returned {path!r}, not a str", plugin=self._use.plugin.name)
         is_mount = is_mount_point(self._services, path)
+        known = self._services.journal.entry(self._use.volume, self._use.pod_uid) or {}
+        if is_mount is False and known.get("is_mount") and known.get("path") == path:
+            raise PluginCallError(
+                f"it says that it has mounted the volume, and nothing is mounted at {path}, where it was before",
+                plugin=self._use.plugin.name,
+                hint="what containers write there would be lost in the host's own filesystem",
+            )
         mount = self._record(MountState.MOUNTED, mounter=mounter, path=path, is_mount=is_mount)
         self._put_mounted(mount, _place_in_table(self._services, path) if is_mount else {})
 

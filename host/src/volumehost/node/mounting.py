@@ -180,12 +180,18 @@ class PodMounting:
             self._parts.later(delay, lambda: self._resolve_again(record, delay))
 
     def _record_problems(self, record: PodRecord) -> None:
-        """Why volumes cannot be resolved, for those who ask when this manager is gone (BR-83)."""
+        """Why volumes cannot be resolved, for those who ask when this manager is gone (BR-83).
+
+        And which volumes it shares with the node: what is attached for it is released with it, also after a restart.
+        """
         uid, services = record.pod.metadata.uid, self._parts.services
         problems = {name: str(error) for name, error in record.errors.items()}
+        shared = sorted(use.volume for use in services.desired.uses_of_pod(uid) if use.is_shared or use.is_block)
         known = services.journal.entry("", uid) or {}
         if problems != known.get("problems", {}):
             services.note({"p": uid, "problems": problems})
+        if shared != known.get("volumes", []):
+            services.note({"p": uid, "volumes": shared})
 
     def _resolve_again(self, record: PodRecord, delay: float) -> None:
         if self._parts.populator.record(record.pod.metadata.uid) is record:  # not refreshed or ended meanwhile

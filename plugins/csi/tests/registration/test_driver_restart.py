@@ -82,21 +82,35 @@ def test_the_older_process_unlinks_the_newer_ones_socket(node, process, short_di
     second.terminate()
     process(path, f"{short_dir}/c.sock")
     node.wait_registered("a.example.com", f"{short_dir}/c.sock")
+    node.wait_state(path, "registered")
     assert node.manager.explain("a.example.com") == ""
 
 
-def test_two_sockets_of_one_name_and_the_older_leaves(node, plugin) -> None:
-    """BR-21 (c), CSI-REG-06, -13: the second is refused while the first is there, and registered at once afterwards."""
+def test_two_sockets_of_one_name_and_the_older_leaves(make_node, bare_host, plugin) -> None:
+    """BR-21 (c), CSI-REG-06, -13: the second is refused while the first is there, and registered at once afterwards.
+
+    The clock stands still, so that no retry comes by itself.
+    """
+    node = on_a_clock_that_stands_still(make_node(bare_host, start=False))
     first = plugin(node.socket("1-reg.sock"))
     node.wait_registered("a.example.com", first.driver_socket)
     second = plugin(node.socket("2-reg.sock"))
     registered, reason = second.statuses.get(timeout=20)
     assert not registered
     assert first.driver_socket in reason
+    node.wait_state(second.registration_socket, "failed")
     first.stop()
     node.wait_registered("a.example.com", second.driver_socket)
-    while not second.statuses.get(timeout=20)[0]:
-        pass  # It may have been refused once more in between.
+    assert second.statuses.get(timeout=20) == (True, "")
+
+
+def on_a_clock_that_stands_still(node: Any) -> Any:
+    registration = node.registration
+    manager = PluginManager(node.directory, {CSI_PLUGIN: node.handler}, clock=lambda: 1000.0)
+    registration.manager = node.manager = manager
+    node.store.subscribe(manager.retry_refused)
+    registration.start()
+    return node
 
 
 def test_a_higher_version_takes_over_and_the_older_one_comes_back(node, plugin) -> None:
@@ -166,11 +180,7 @@ def test_a_stale_socket_is_tried_quietly(make_node, bare_host, process, short_di
 
 def test_a_new_socket_does_not_wait_for_the_backoff_of_the_old(make_node, bare_host, plugin, wait_until) -> None:
     """CSI-PM-12 improved: on a clock that stands still no retry ever comes."""
-    node = make_node(bare_host, start=False)
-    node.registration.manager = node.manager = PluginManager(
-        node.directory, {CSI_PLUGIN: node.handler}, clock=lambda: 1000.0
-    )
-    node.registration.start()
+    node = on_a_clock_that_stands_still(make_node(bare_host, start=False))
     broken = plugin(node.socket("a-reg.sock"), node_id="")
     node.wait_state(broken.registration_socket, "failed")
     node.wait_idle()

@@ -94,8 +94,8 @@ def test_one_name_for_two_drivers(handler, store, plugin) -> None:
     handler.register(A, first.driver_socket, ["1.0.0"], origin=DriverOrigin.COMMAND)
     for versions in (["1.0.0"], ["1.0"], ["v0.9", "1.0.0"]):
         with pytest.raises(DriverNameTakenError, match=f"registered already, at {first.driver_socket}"):
-            handler.register(A, second.driver_socket, versions)
-    handler.register(A, second.driver_socket, ["1.0.1"])
+            handler.register(A, second.driver_socket, versions, origin=DriverOrigin.SOCKET, identity="second")
+    handler.register(A, second.driver_socket, ["1.0.1"], origin=DriverOrigin.SOCKET, identity="second")
     assert [each.endpoint for each in store.instances(A)] == [first.driver_socket, second.driver_socket]
 
 

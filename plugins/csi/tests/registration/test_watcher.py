@@ -180,12 +180,28 @@ def test_a_socket_made_anew_is_a_new_one_though_its_inode_number_is_the_same(wat
     path = watched.bind("a.sock")
     watched.settle("a.sock")
     before = watched.desired.get(path)
+    watched.release()  # As long as somebody has it open, its inode number is not free.
     os.unlink(path)
     watched.bind("a.sock")
     deadline = time.monotonic() + 20
     while watched.desired.get(path) in (None, before):
         assert time.monotonic() < deadline
         watched.directory.wait(0.2)
+
+
+def test_a_socket_made_anew_within_a_tick_of_the_clock_is_a_new_one(notified) -> None:
+    """CSI-PM-03, BR-21: where the filesystem gives it the same number and time, only the events tell."""
+    path = notified.bind("a.sock")
+    notified.settle("a.sock")
+    before = notified.desired.get(path)
+    notified.release()
+    os.unlink(path)
+    notified.bind("a.sock")
+    os.utime(path, ns=(before.marks.made_at, before.marks.made_at))
+    notified.drain()
+    after = notified.desired.get(path)
+    assert after is not None
+    assert after != before
 
 
 def test_a_change_of_mode_is_no_new_socket(watched) -> None:

@@ -82,7 +82,7 @@ class CSIRegistrationHandler:
         endpoint: str,
         versions: Sequence[str],
         *,
-        origin: DriverOrigin = DriverOrigin.SOCKET,
+        origin: DriverOrigin = DriverOrigin.COMMAND,
         identity: Hashable = None,
         replaces: Hashable = None,
     ) -> Version:
@@ -105,7 +105,7 @@ class CSIRegistrationHandler:
         versions: Sequence[str] = DEFAULT_VERSIONS,
         timeout: float | None = None,
         *,
-        origin: DriverOrigin = DriverOrigin.SOCKET,
+        origin: DriverOrigin = DriverOrigin.COMMAND,
         identity: Hashable = None,
         replaces: Hashable = None,
     ) -> DriverInstance:

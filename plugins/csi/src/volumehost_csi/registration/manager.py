@@ -26,6 +26,8 @@ MAX_OPERATIONS = 16
 #: Plugins whose socket is gone that are remembered, to tell why they are not registered.
 _MAX_DEPARTED = 64
 
+_Outcome = Callable[[], None]
+
 
 class PluginManager:
     """Registers what lies in one directory, until it is stopped. Safe for threads.
@@ -197,16 +199,20 @@ class PluginManager:
                 self._begin(path, partial(self._register, attempt, present))
         return min(waits, default=None)
 
-    def _begin(self, path: str, operation: Callable[[], None]) -> None:
+    def _begin(self, path: str, operation: Callable[[], _Outcome | None]) -> None:
+        """Run the operation; its outcome takes effect in the same moment as it ends for others."""
         self._running.add(path)
 
         def run() -> None:
+            outcome = None
             try:
-                operation()
+                outcome = operation()
             except Exception:
                 logger.exception("an operation on the registration socket %s failed", path)
             finally:
                 with self._condition:
+                    if outcome is not None:
+                        outcome()
                     self._running.discard(path)
                     self._condition.notify_all()
                 self._directory.wake()
@@ -214,23 +220,23 @@ class PluginManager:
 
         threading.Thread(target=run, name="volumehost-register", daemon=True).start()
 
-    def _register(self, attempt: Attempt, previous: RegisteredPlugin | None) -> None:
+    def _register(self, attempt: Attempt, previous: RegisteredPlugin | None) -> _Outcome:
         def told(info: PluginInfo) -> None:
             attempt.type, attempt.name, attempt.endpoint = info.type, info.name, info.endpoint or attempt.socket.path
 
-        before = str(attempt.error or "")
         try:
             self._operations.register(attempt.socket, previous, told)
         except Exception as error:  # noqa: BLE001 - whatever it was, it is tried again (CSI-PM-10)
-            with self._condition:
-                attempt.failed(error, self._clock())
             # The same thing over and over is of no interest (BR-24).
-            level = logging.DEBUG if str(error) == before else logging.WARNING
+            level = logging.DEBUG if str(error) == str(attempt.error or "") else logging.WARNING
             logger.log(level, "%s: %s", attempt.socket.path, error)
-        else:
-            with self._condition:
-                attempt.succeeded()
-                self._departed.pop(attempt.name, None)
+            return partial(attempt.failed, error, self._clock())
+
+        def succeeded() -> None:
+            attempt.succeeded()
+            self._departed.pop(attempt.name, None)
+
+        return succeeded
 
     def _depart(self, plugin: RegisteredPlugin) -> None:
         self._departed.pop(plugin.name, None)

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Hashable, Sequence
 from typing import Protocol
 
+from volumehost.storage_driver import DriverOrigin
 from volumehost_csi.registration.caches import DesiredSocket, PathCache, RegisteredPlugin
 from volumehost_csi.registration.protocol import (
     NotificationError,
@@ -20,12 +21,21 @@ logger = logging.getLogger(__name__)
 #: The one type that is registered here; ``DevicePlugin`` and ``DRAPlugin`` have nothing to do with volumes.
 CSI_PLUGIN = "CSIPlugin"
 
+_ORIGIN = DriverOrigin.SOCKET
+
 
 class PluginHandler(Protocol):
     """Registers plugins of one type (CSI-RAPI-15). ``identity`` tells one registration from the next of that name."""
 
     def validate(
-        self, name: str, endpoint: str, versions: Sequence[str], *, identity: Hashable, replaces: Hashable
+        self,
+        name: str,
+        endpoint: str,
+        versions: Sequence[str],
+        *,
+        origin: DriverOrigin,
+        identity: Hashable,
+        replaces: Hashable,
     ) -> object:
         """Refuse what cannot be registered, by raising; changes nothing."""
         ...
@@ -37,6 +47,7 @@ class PluginHandler(Protocol):
         versions: Sequence[str],
         timeout: float | None = None,
         *,
+        origin: DriverOrigin,
         identity: Hashable,
         replaces: Hashable,
     ) -> object:
@@ -121,10 +132,10 @@ class Operations:
         entry = RegisteredPlugin(socket.path, socket, info.type, info.name, endpoint)
         try:
             handler = self._handler_for(info, socket)
-            handler.validate(info.name, endpoint, info.versions, identity=socket, replaces=replaces)
+            handler.validate(info.name, endpoint, info.versions, origin=_ORIGIN, identity=socket, replaces=replaces)
             # Before the registration, so that a socket that leaves meanwhile is deregistered (CSI-RAPI-09).
             self._registered.add(entry)
-            handler.register(info.name, endpoint, info.versions, identity=socket, replaces=replaces)
+            handler.register(info.name, endpoint, info.versions, origin=_ORIGIN, identity=socket, replaces=replaces)
         except Exception as error:
             if self._registered.get(socket.path) is entry:
                 self._registered.remove(socket.path)

@@ -49,7 +49,7 @@ class Registration:
         self.manager = PluginManager(host.get_plugins_registry_dir(), {CSI_PLUGIN: self.handler})
         self.updater = AllocatableUpdater(store, self.handler, lambda name: host.csi_driver_lister().get(name))
         self._initialisation = CSINodeInitialisation(host, self.node_info)
-        self._store = store
+        store.subscribe(self.manager.retry_refused)
         self._lock = threading.Lock()
         self._started = False
 
@@ -65,7 +65,6 @@ class Registration:
             self._started = True
         if self._host.get_kube_client() is not None:  # CSI-SOLO-06
             self._initialisation.start()
-        self._store.subscribe(self.manager.retry_refused)
         self.updater.start()
 
     def stop(self, timeout: float = 5.0) -> None:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         Unmounter,
     )
     from volumehost_csi.drivers import Drivers
+    from volumehost_csi.metrics import CSIMetrics
     from volumehost_csi.services import Services
 
 PLUGIN_NAME: Final = "kubernetes.io/csi"
@@ -119,6 +120,11 @@ class CSIPlugin:
     def get_storage_drivers(self) -> Drivers:
         """The drivers, for the controllers and the command line."""
         return self._services.drivers
+
+    @property
+    def metrics(self) -> CSIMetrics:
+        """What is counted of the calls of all drivers; give its ``collector()`` to prometheus-client to export it."""
+        return self._services.metrics
 
     # --- filesystem volumes ---------------------------------------------------------------------------------
 

@@ -190,5 +190,5 @@ def test_the_metrics_of_the_plugin_are_those_of_its_drivers(host):
 
     plugin = CSIPlugin()
     plugin.init(host)
-    assert plugin.get_storage_drivers()._metrics is plugin._services.metrics
+    assert plugin.get_storage_drivers()._metrics is plugin.metrics
     plugin.shutdown()

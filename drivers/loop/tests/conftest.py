@@ -19,6 +19,7 @@ from volumehost.mount.mounter import LinuxMounter
 from volumehost_csi_kit import csi
 from volumehost_csi_kit.endpoints import dial
 from volumehost_csi_kit.stubs import ControllerStub, GroupControllerStub, IdentityStub, NodeStub
+from volumehost_loop_driver.ephemeral import EphemeralVolumes
 from volumehost_loop_driver.filesystems import Filesystems
 from volumehost_loop_driver.publishing import Publishing
 from volumehost_loop_driver.records import Capability
@@ -81,7 +82,8 @@ class Parts:
         filesystems = Filesystems(self.state.mounter)
         self.staging = Staging(self.state, filesystems)
         self.publishing = Publishing(self.state, filesystems, self.staging)
-        self.stats = Stats(self.state, self.volumes, self.staging)
+        self.ephemeral = EphemeralVolumes(self.state, self.staging)
+        self.stats = Stats(self.state, self.volumes)
 
     def _observe(self, step: str) -> None:
         self.steps.append(step)

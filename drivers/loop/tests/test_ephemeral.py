@@ -21,7 +21,7 @@ ID = "csi-0123abcd/../odd"
 
 def test_it_lives_as_long_as_its_target_eph04(parts) -> None:
     for _ in range(2):
-        parts.publishing.publish_ephemeral(ID, parts.path("target"), parts.WRITER, 16 * MiB)
+        parts.ephemeral.publish(ID, parts.path("target"), parts.WRITER, 16 * MiB)
         with open(parts.path("target/file"), "ab") as file:
             file.write(b"x")
     assert os.path.getsize(parts.path("target/file")) == 2, "repeating keeps what is there"
@@ -37,9 +37,9 @@ def test_it_lives_as_long_as_its_target_eph04(parts) -> None:
 
 def test_read_only_and_group(parts) -> None:
     capability = Capability(block=False, mode="SINGLE_NODE_WRITER", fs_type="ext4", mount_group=777)
-    parts.publishing.publish_ephemeral("a", parts.path("a"), capability, MiB)
+    parts.ephemeral.publish("a", parts.path("a"), capability, MiB)
     assert os.stat(parts.path("a")).st_gid == 777
-    parts.publishing.publish_ephemeral("b", parts.path("b"), parts.WRITER, MiB, read_only=True)
+    parts.ephemeral.publish("b", parts.path("b"), parts.WRITER, MiB, read_only=True)
     with pytest.raises(OSError, match="Read-only"), open(parts.path("b/file"), "wb"):
         pass
     for name in ("a", "b"):
@@ -48,39 +48,47 @@ def test_read_only_and_group(parts) -> None:
 
 def test_what_is_refused(parts, make_parts) -> None:
     with pytest.raises(InvalidArgumentError, match="filesystem"):
-        parts.publishing.publish_ephemeral(ID, parts.path("target"), parts.BLOCK, MiB)
+        parts.ephemeral.publish(ID, parts.path("target"), parts.BLOCK, MiB)
     persistent = parts.create()
     with pytest.raises(AlreadyExistsError, match="not ephemeral"):
-        parts.publishing.publish_ephemeral(persistent, parts.path("target"), parts.WRITER, MiB)
-    parts.publishing.publish_ephemeral(ID, parts.path("target"), parts.WRITER, MiB)
+        parts.ephemeral.publish(persistent, parts.path("target"), parts.WRITER, MiB)
+    parts.ephemeral.publish(ID, parts.path("target"), parts.WRITER, MiB)
     with pytest.raises(FailedPreconditionError, match="published at"):
-        parts.publishing.publish_ephemeral(ID, parts.path("other"), parts.WRITER, MiB)
+        parts.ephemeral.publish(ID, parts.path("other"), parts.WRITER, MiB)
     with pytest.raises(AlreadyExistsError):
-        parts.publishing.publish_ephemeral(ID, parts.path("target"), parts.WRITER, MiB, read_only=True)
+        parts.ephemeral.publish(ID, parts.path("target"), parts.WRITER, MiB, read_only=True)
     parts.publishing.unpublish(ID, parts.path("target"))
     small = make_parts(capacity=MiB, data="small")
     with pytest.raises(ResourceExhaustedError):
-        small.publishing.publish_ephemeral(ID, parts.path("target"), parts.WRITER, 2 * MiB)
+        small.ephemeral.publish(ID, parts.path("target"), parts.WRITER, 2 * MiB)
 
 
 def test_a_failure_can_be_repeated_and_undone(parts) -> None:
     wrong = Capability(block=False, mode="SINGLE_NODE_WRITER", fs_type="ext4", mount_flags=("acme=1",))
     with pytest.raises(Exception, match="acme"):
-        parts.publishing.publish_ephemeral(ID, parts.path("target"), wrong, 4 * MiB)
+        parts.ephemeral.publish(ID, parts.path("target"), wrong, 4 * MiB)
     assert os.listdir(parts.state.volumes.directory) == [], "a volume that nobody saw is not kept"
+    assert not os.path.exists(parts.path("target"))
     parts.publishing.unpublish(ID, parts.path("target"))
-    parts.publishing.publish_ephemeral(ID, parts.path("target"), parts.WRITER, 4 * MiB)
+    parts.ephemeral.publish(ID, parts.path("target"), parts.WRITER, 4 * MiB)
+    parts.publishing.unpublish(ID, parts.path("target"))
+
+
+def test_unpublishing_it_where_it_is_not_deletes_nothing(parts) -> None:
+    parts.ephemeral.publish(ID, parts.path("target"), parts.WRITER, 4 * MiB)
+    parts.publishing.unpublish(ID, parts.path("elsewhere"))
+    assert os.path.ismount(parts.path("target"))
     parts.publishing.unpublish(ID, parts.path("target"))
 
 
 def test_after_a_reboot_it_is_mounted_again_with_its_data(parts) -> None:
-    parts.publishing.publish_ephemeral(ID, parts.path("target"), parts.WRITER, 4 * MiB)
+    parts.ephemeral.publish(ID, parts.path("target"), parts.WRITER, 4 * MiB)
     with open(parts.path("target/file"), "wb"):
         pass
     parts.state.mounter.unmount(parts.path("target"))
     parts.state.devices.detach(parts.state.volume(ID).key)
     again = parts.reopened(boot_id="boot-2")
-    again.publishing.publish_ephemeral(ID, parts.path("target"), parts.WRITER, 4 * MiB)
+    again.ephemeral.publish(ID, parts.path("target"), parts.WRITER, 4 * MiB)
     assert os.path.exists(parts.path("target/file"))
     again.publishing.unpublish(ID, parts.path("target"))
     assert not os.path.exists(parts.path("target"))

@@ -136,7 +136,13 @@ def test_figures_of_a_filesystem(parts) -> None:
 def test_figures_of_a_raw_device_wire21(parts) -> None:
     id = parts.staged(capability=parts.BLOCK, size=8 * MiB)
     stats = parts.stats.of(id, parts.path("stage-one"))
-    assert (stats.bytes.total, stats.bytes.used, stats.inodes, stats.condition) == (8 * MiB, None, None, "")
+    assert (stats.bytes.total, stats.bytes.used, stats.inodes, stats.condition) == (8 * MiB, 0, None, "")
+    with open(parts.image(id), "r+b") as file:
+        file.write(os.urandom(MiB))
+        os.fsync(file.fileno())
+    stats = parts.stats.of(id, parts.path("stage-one"))
+    assert MiB <= stats.bytes.used < 2 * MiB
+    assert stats.bytes.available == stats.bytes.total - stats.bytes.used
     parts.tear_down(id)
 
 

@@ -115,6 +115,23 @@ def test_what_is_in_the_way_is_not_covered(parts) -> None:
     parts.tear_down(id)
 
 
+@pytest.mark.parametrize("kind", ["directory", "device"])
+def test_a_failed_mount_leaves_nothing_behind(parts, kind) -> None:
+    capability = parts.MULTI if kind == "directory" else parts.BLOCK
+    id = parts.staged(capability=capability)
+
+    def fail() -> None:
+        raise OSError(5, "Input/output error")
+
+    parts.at_step["publish:remembered"] = fail
+    with pytest.raises(OSError, match="Input/output"):
+        publish(parts, id, "a", capability, read_only=True)
+    assert not os.path.lexists(parts.path("a"))
+    assert parts.state.node.get(id).publications == {}
+    publish(parts, id, "a", capability, read_only=True)
+    parts.tear_down(id)
+
+
 def test_unpublishing_what_is_nobodys_succeeds(parts) -> None:
     parts.publishing.unpublish("none", parts.path("missing"))
     parts.publishing.unpublish("none", parts.directory("there"))
@@ -131,6 +148,22 @@ def test_files_below_a_target_that_was_not_mounted_are_kept_br70(parts) -> None:
         parts.publishing.unpublish(id, parts.path("a"))
     assert os.path.exists(parts.path("a/stray"))
     os.unlink(parts.path("a/stray"))
+    parts.tear_down(id)
+
+
+def test_no_path_that_an_unpublish_names_costs_anybody_a_file(parts) -> None:
+    id = parts.staged()
+    with open(parts.path("precious"), "w", encoding="utf-8") as file:
+        file.write("data")
+    os.symlink(parts.path("precious"), parts.path("link"))
+    os.mkdir(parts.path("full"))
+    with open(parts.path("full/file"), "wb"):
+        pass
+    for name in ("precious", "link", "full"):
+        with pytest.raises(RemovalError):
+            parts.publishing.unpublish(id, parts.path(name))
+        assert os.path.exists(parts.path(name))
+    assert os.path.exists(parts.path("full/file"))
     parts.tear_down(id)
 
 

@@ -16,6 +16,7 @@ from volumehost_loop_driver.errors import (
     ResourceExhaustedError,
 )
 from volumehost_loop_driver.records import Capability, Source
+from volumehost_loop_driver.volumes import ANY_FILESYSTEM
 
 pytestmark = pytest.mark.root
 MiB = 1 << 20
@@ -132,6 +133,19 @@ def test_xfs_grows_too(parts) -> None:
     assert get(parts.path("stage-two/file")) == "data"
     parts.tear_down(clone)
     parts.tear_down(id)
+
+
+def test_a_copy_has_the_filesystem_of_its_source_unless_another_is_named(parts) -> None:
+    id = parts.create("one", 300 * MiB, "xfs")
+    snapshot = parts.snapshots.create("snap", id)
+    for name, source in (("two", Source(volume_id=id)), ("three", Source(snapshot_id=snapshot.id))):
+        copy = parts.create(name, 300 * MiB, ANY_FILESYSTEM, source=source)
+        assert parts.create(name, 300 * MiB, ANY_FILESYSTEM, source=source) == copy
+        assert parts.state.volume(copy).fs_type == "xfs"
+    assert parts.state.volume(parts.create("four", MiB, ANY_FILESYSTEM)).fs_type == "ext4"
+    parts.create("raw", MiB, "")
+    with pytest.raises(AlreadyExistsError):
+        parts.create("raw", MiB, ANY_FILESYSTEM)
 
 
 def test_a_clone_of_a_raw_volume_has_what_its_user_has_written(parts) -> None:

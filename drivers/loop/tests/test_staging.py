@@ -208,6 +208,9 @@ def test_the_group_owns_the_volume_with_setgid(parts) -> None:
     found = os.stat(parts.path("stage-one"))
     assert found.st_gid == 4242
     assert found.st_mode & 0o2770 == 0o2770
+    other = Capability(block=False, mode="SINGLE_NODE_WRITER", fs_type="ext4", mount_group=4243)
+    parts.staging.stage(id, parts.path("stage-one"), other)
+    assert os.stat(parts.path("stage-one")).st_gid == 4243, "the group is the pod's, and no other use"
     parts.tear_down(id)
 
 

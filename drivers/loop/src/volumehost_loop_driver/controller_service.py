@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import grpc
 
+from volumehost.mount.format import DEFAULT_FS_TYPE
 from volumehost_csi_kit import csi
 from volumehost_loop_driver.answering import answering, time_left
 from volumehost_loop_driver.errors import InvalidArgumentError, NotFoundError, ResourceExhaustedError
@@ -16,7 +17,7 @@ from volumehost_loop_driver.parameters import (
     refuse_parameters,
 )
 from volumehost_loop_driver.records import Settings, SnapshotRecord, Source, VolumeRecord
-from volumehost_loop_driver.sizes import MAXIMUM_SIZE, MINIMUM_SIZES
+from volumehost_loop_driver.sizes import MINIMUM_SIZES
 from volumehost_loop_driver.snapshots import Snapshots
 from volumehost_loop_driver.state import DriverState, shown
 from volumehost_loop_driver.topology import accepts, reaches
@@ -156,10 +157,11 @@ class ControllerService:
             return csi.GetCapacityResponse()
         if not reaches(self._state.node_id, request.accessible_topology):
             return csi.GetCapacityResponse()
+        available = self._state.capacity.available()
         return csi.GetCapacityResponse(
-            available_capacity=self._state.capacity.available(),
-            minimum_volume_size=csi.Int64Value(value=MINIMUM_SIZES[fs_type]),
-            maximum_volume_size=csi.Int64Value(value=MAXIMUM_SIZE),
+            available_capacity=available,
+            minimum_volume_size=csi.Int64Value(value=MINIMUM_SIZES.get(fs_type, MINIMUM_SIZES[DEFAULT_FS_TYPE])),
+            maximum_volume_size=csi.Int64Value(value=available),
         )
 
     @answering

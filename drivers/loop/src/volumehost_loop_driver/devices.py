@@ -52,14 +52,14 @@ class Devices:
 
     def device(self, key: str, image: str) -> str | None:
         """The device that shows the image now, None when there is none; costs the same however many there are."""
-        return self._verified(key, image)
+        return self._attached(key, image)
 
     def attach(self, key: str, image: str, *, read_only: bool, direct_io: bool = False) -> str:
         """The device that shows the image; attached unless it is already.
 
         :raises MountError: it cannot be attached.
         """
-        device = self._verified(key, image)
+        device = self._attached(key, image)
         if device is None:
             device = loop.attach(image, read_only=read_only, direct_io=direct_io, label=_LABEL + key)
             with self._lock:
@@ -74,7 +74,7 @@ class Devices:
         :raises MountError: it cannot be attached.
         """
         name = key + _VIEW
-        view = self._verified(name, device)
+        view = self._attached(name, device)
         if view is None:
             view = loop.attach(device, read_only=True, label=_LABEL + name)
             with self._lock:
@@ -115,7 +115,7 @@ class Devices:
             if device is not None and loop.label_of(device) == _LABEL + name:
                 loop.refresh_capacity(device)
 
-    def _verified(self, name: str, image: str) -> str | None:
+    def _attached(self, name: str, image: str) -> str | None:
         with self._lock:
             device = self._found.get(name)
         try:

@@ -7,6 +7,7 @@ from typing import Final
 
 from volumehost_csi_kit.server import Driver
 from volumehost_loop_driver.controller_service import ControllerService
+from volumehost_loop_driver.ephemeral import EphemeralVolumes
 from volumehost_loop_driver.filesystems import Filesystems
 from volumehost_loop_driver.group_service import GroupService
 from volumehost_loop_driver.node_service import NodeService
@@ -25,11 +26,11 @@ def make_driver(state: DriverState) -> Driver:
     volumes, snapshots = Volumes(state), Snapshots(state)
     filesystems = Filesystems(state.mounter)
     staging = Staging(state, filesystems)
-    publishing = Publishing(state, filesystems, staging)
+    publishing, ephemeral = Publishing(state, filesystems, staging), EphemeralVolumes(state, staging)
     return Driver(
         DRIVER_NAME,
         version("volumehost-loop-driver"),
-        node=NodeService(state.node_id, staging, publishing, Stats(state, volumes, staging)),
+        node=NodeService(state.node_id, staging, publishing, ephemeral, Stats(state, volumes)),
         controller=ControllerService(state, volumes, snapshots),
         group_controller=GroupService(state, snapshots),
         topology=True,

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from volumehost_csi_kit import csi
 from volumehost_loop_driver.answering import answering, time_left
 from volumehost_loop_driver.controller_service import READ_ONLY_KEY
+from volumehost_loop_driver.ephemeral import EphemeralVolumes
 from volumehost_loop_driver.parameters import EPHEMERAL_KEY, read_capability, read_inline
 from volumehost_loop_driver.publishing import Publishing
 from volumehost_loop_driver.staging import Staging
@@ -22,10 +23,13 @@ class NodeService:
 
     capabilities = ("VOLUME_CONDITION", "SINGLE_NODE_MULTI_WRITER", "VOLUME_MOUNT_GROUP")
 
-    def __init__(self, node_id: str, staging: Staging, publishing: Publishing, stats: Stats) -> None:
+    def __init__(
+        self, node_id: str, staging: Staging, publishing: Publishing, ephemeral: EphemeralVolumes, stats: Stats
+    ) -> None:
         self._node_id = node_id
         self._staging = staging
         self._publishing = publishing
+        self._ephemeral = ephemeral
         self._stats = stats
 
     def node_get_info(self, _request: csi.NodeGetInfoRequest, _context: object) -> csi.NodeGetInfoResponse:
@@ -55,7 +59,7 @@ class NodeService:
         target = os.path.normpath(request.target_path)
         if request.volume_context.get(EPHEMERAL_KEY) == "true":
             inline = read_inline(request.volume_context, capability.fs_type)
-            self._publishing.publish_ephemeral(
+            self._ephemeral.publish(
                 request.volume_id,
                 target,
                 replace(capability, fs_type=inline.fs_type),
@@ -110,4 +114,4 @@ class NodeService:
 
 
 def _usage(usage: Usage, unit: int) -> csi.VolumeUsage:
-    return csi.VolumeUsage(total=usage.total, used=usage.used or 0, available=usage.available or 0, unit=unit)
+    return csi.VolumeUsage(total=usage.total, used=usage.used, available=usage.available, unit=unit)

@@ -20,6 +20,7 @@ from volumehost_csi_kit import csi
 from volumehost_loop_driver.errors import InvalidArgumentError
 from volumehost_loop_driver.filesystems import SUPPORTED, check_flags
 from volumehost_loop_driver.records import Capability, Settings
+from volumehost_loop_driver.volumes import ANY_FILESYSTEM
 
 EPHEMERAL_KEY: Final = "csi.storage.k8s.io/ephemeral"
 ACCESS_MODES: Final = (
@@ -121,7 +122,10 @@ def read_capability(capability: csi.VolumeCapability) -> Capability:
 
 
 def read_fs_type(capabilities: Iterable[Capability]) -> str:
-    """The filesystem that a volume of these capabilities will have, "" when it is only used as a block device."""
+    """The filesystem that a volume of these capabilities will have: see ``Wanted.fs_type``.
+
+    :raises InvalidArgumentError: they name several.
+    """
     mounted = [capability for capability in capabilities if not capability.block]
     if not mounted:
         return ""
@@ -130,7 +134,7 @@ def read_fs_type(capabilities: Iterable[Capability]) -> str:
         raise InvalidArgumentError(
             f"a volume has one filesystem, not {' and '.join(sorted(wanted))}", action="read the capabilities"
         )
-    return wanted.pop() if wanted else SUPPORTED[0]
+    return wanted.pop() if wanted else ANY_FILESYSTEM
 
 
 def _check_fs_type(fs_type: str, where: str) -> None:

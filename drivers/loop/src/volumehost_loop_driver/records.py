@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+from msgspec.structs import replace
 
 MiB = 1 << 20
 GiB = 1 << 30
@@ -87,6 +88,10 @@ class Capability(msgspec.Struct, frozen=True, omit_defaults=True):
     fs_type: str = ""
     mount_flags: tuple[str, ...] = ()
     mount_group: int | None = None
+
+    def same_use(self, other: Capability) -> bool:
+        """Whether both are the same but for the group, which is the pod's, not the volume's."""
+        return replace(self, mount_group=None) == replace(other, mount_group=None)
 
 
 class Publication(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -52,6 +52,9 @@ class Staging:
             staged = state.node.get(id)
             if staged is not None and self.is_staged(record, staged):
                 self._check_same(staged, path, capability, read_only, action)
+                # The group is the pod's: it is applied again, not compared.
+                if capability.mount_group is not None and not read_only:
+                    self._filesystems.give_to_group(path, capability.mount_group)
                 return
             self._check_free(path, action)
             if capability.block:
@@ -72,7 +75,7 @@ class Staging:
             raise FailedPreconditionError(
                 f"it is staged at {staged.staging_path}", action=action, subject=staged.id, hint="unstage it first"
             )
-        if (staged.capability, staged.read_only) != (capability, read_only):
+        if not staged.capability.same_use(capability) or staged.read_only != read_only:
             raise AlreadyExistsError(
                 "it is staged there with another capability", action=action, subject=staged.id, hint="unstage it first"
             )
@@ -188,17 +191,13 @@ class Staging:
                 state.node.remove(staged)
 
     def _check_unpublished(self, staged: StagedVolume, device: str, action: str) -> None:
-        live = [target for target, item in staged.publications.items() if self.is_published(target, item, device)]
+        live = [
+            target for target, item in staged.publications.items() if self._state.is_published(target, item, device)
+        ]
         if live:
             raise FailedPreconditionError(
                 f"it is published at {', '.join(live)}", action=action, subject=staged.id, hint="unpublish it there"
             )
-
-    def is_published(self, target: str, publication: Publication, device: str) -> bool:
-        """Whether the target shows the volume now."""
-        if publication.capability.block:
-            return self._state.shows_device(target, publication.device or device)
-        return self._state.is_mounted(target, device)
 
     def expand(self, id: str, path: str, required: int, timeout: float = WAIT_SECONDS) -> int:
         """Grow what the node shows to the volume's size; that size in bytes. Success when it is that large.

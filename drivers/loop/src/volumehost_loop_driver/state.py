@@ -23,7 +23,7 @@ from volumehost_loop_driver.errors import DriverError, NotFoundError
 from volumehost_loop_driver.images import Images
 from volumehost_loop_driver.node_state import NodeState, read_boot_id
 from volumehost_loop_driver.record_store import RecordStore
-from volumehost_loop_driver.records import GroupRecord, SnapshotRecord, StagedVolume, VolumeRecord
+from volumehost_loop_driver.records import GroupRecord, Publication, SnapshotRecord, StagedVolume, VolumeRecord
 from volumehost_loop_driver.sizes import Capacity
 from volumehost_loop_driver.steps import StepObserver, unobserved
 
@@ -164,6 +164,16 @@ class DriverState:
         except FileNotFoundError:
             return False
         return wanted.st_rdev != 0 and found.st_rdev == wanted.st_rdev
+
+    def is_published(self, target: str, publication: Publication, device: str) -> bool:
+        """Whether the target shows the volume now."""
+        if publication.capability.block:
+            return self.shows_device(target, publication.device or device)
+        return self.is_mounted(target, device)
+
+    def published_targets(self, staged: StagedVolume, device: str) -> list[str]:
+        """The targets that show the volume now."""
+        return [target for target, item in staged.publications.items() if self.is_published(target, item, device)]
 
     @contextmanager
     def held_still(self, record: VolumeRecord) -> Iterator[str]:

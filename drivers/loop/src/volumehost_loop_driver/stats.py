@@ -9,18 +9,17 @@ from dataclasses import dataclass
 from volumehost_loop_driver.errors import NotFoundError
 from volumehost_loop_driver.filesystems import is_read_only
 from volumehost_loop_driver.records import StagedVolume, VolumeRecord
-from volumehost_loop_driver.staging import Staging
 from volumehost_loop_driver.state import DriverState, mounted_at, shown
 from volumehost_loop_driver.volumes import Volumes
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Of bytes or inodes; ``used`` and ``available`` are None where nobody can tell (a raw block device)."""
+    """Of bytes or inodes."""
 
     total: int
-    used: int | None = None
-    available: int | None = None
+    used: int = 0
+    available: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +34,9 @@ class VolumeStats:
 class Stats:
     """Answers without the volume's lock: a volume that is busy is asked about most."""
 
-    def __init__(self, state: DriverState, volumes: Volumes, staging: Staging) -> None:
+    def __init__(self, state: DriverState, volumes: Volumes) -> None:
         self._state = state
         self._volumes = volumes
-        self._staging = staging
 
     def of(self, id: str, path: str) -> VolumeStats:
         """Figures and condition of a volume at one of its paths.
@@ -51,7 +49,10 @@ class Stats:
             raise NotFoundError("it is not there", action=f"measure the volume {shown(id)} at {path}", subject=path)
         condition = self._condition(record, staged, path)
         if staged.capability.block:
-            return VolumeStats(Usage(record.size), None, condition)
+            # What is allocated of a thin image; what its user means by used nobody knows (CSI-WIRE-21).
+            status = self._state.images.status(record.key)
+            used = min(status.allocated, record.size) if status is not None else 0
+            return VolumeStats(Usage(record.size, used, record.size - used), None, condition)
         try:
             found = os.statvfs(path)
         except OSError as error:

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from typing import Final
 
 from msgspec.structs import replace
 
+from volumehost.mount.format import DEFAULT_FS_TYPE
 from volumehost_loop_driver.devices import apply_settings
 from volumehost_loop_driver.errors import (
     AlreadyExistsError,
@@ -24,10 +26,16 @@ from volumehost_loop_driver.records import Settings, Source, VolumeRecord
 from volumehost_loop_driver.sizes import DEFAULT_SIZE, MINIMUM_SIZES, choose_size, in_units
 from volumehost_loop_driver.state import WAIT_SECONDS, DriverState, mounted_at, shown
 
+#: The filesystem that nobody named.
+ANY_FILESYSTEM: Final = "any"
+
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A volume that somebody asks for. Sizes in bytes, 0 for any; ``fs_type`` empty for a raw block device."""
+    """A volume that somebody asks for. Sizes in bytes, 0 for any.
+
+    ``fs_type`` is empty for a raw block device, ANY_FILESYSTEM for that of its source, or else ext4.
+    """
 
     name: str
     required: int = 0
@@ -36,6 +44,15 @@ class Wanted:
     thick: bool = False
     settings: Settings = field(default_factory=Settings)
     source: Source = field(default_factory=Source)
+
+
+@dataclass(frozen=True, slots=True)
+class _Origin:
+    """The image that a volume is copied from ("" for none), its size in bytes, and what is on it."""
+
+    image: str
+    size: int
+    fs_type: str
 
 
 class Volumes:
@@ -57,18 +74,19 @@ class Volumes:
             if existing is not None:
                 _check_same(existing, wanted)
                 return existing
-            with self._source(wanted.source, timeout) as (image, minimum):
-                return self._make(wanted, image, minimum)
+            with self._source(wanted.source, timeout) as origin:
+                return self._make(wanted, origin)
 
     @contextmanager
-    def _source(self, source: Source, timeout: float) -> Iterator[tuple[str, int]]:
-        """The image to copy ("" for none), held still, and its size."""
+    def _source(self, source: Source, timeout: float) -> Iterator[_Origin]:
+        """What is to be copied, held still, and not deleted meanwhile."""
         state = self._state
         with ExitStack() as stack:
             if source.volume_id:
                 stack.enter_context(state.locks.hold(f"volume {source.volume_id}", timeout=timeout))
                 volume = state.volume(source.volume_id)
-                yield stack.enter_context(state.held_still(volume)), volume.size
+                image = stack.enter_context(state.held_still(volume))
+                yield _Origin(image, state.volume(volume.id).size, volume.fs_type)
             elif source.snapshot_id:
                 stack.enter_context(state.locks.hold(f"snapshot {source.snapshot_id}", timeout=timeout))
                 snapshot = state.snapshots.get(source.snapshot_id)
@@ -78,27 +96,30 @@ class Volumes:
                         action=f"restore the snapshot {shown(source.snapshot_id)}",
                         subject=source.snapshot_id,
                     )
-                yield state.snapshot_images.path(snapshot.key), snapshot.size
+                yield _Origin(state.snapshot_images.path(snapshot.key), snapshot.size, snapshot.fs_type)
             else:
-                yield "", 0
+                yield _Origin("", 0, "")
 
-    def _make(self, wanted: Wanted, image: str, minimum: int) -> VolumeRecord:
+    def _make(self, wanted: Wanted, origin: _Origin) -> VolumeRecord:
         state = self._state
+        fs_type = wanted.fs_type
+        if fs_type == ANY_FILESYSTEM:
+            fs_type = origin.fs_type or DEFAULT_FS_TYPE
         action = f"create the volume {shown(wanted.name)}"
         size = choose_size(
             wanted.required,
             wanted.limit,
-            minimum=max(minimum, MINIMUM_SIZES[wanted.fs_type]),
-            default=minimum or DEFAULT_SIZE,
+            minimum=max(origin.size, MINIMUM_SIZES[fs_type]),
+            default=origin.size or DEFAULT_SIZE,
         )
-        if 0 < wanted.required < minimum:
+        if 0 < wanted.required < origin.size:
             raise OutOfRangeError(
-                f"{in_units(wanted.required)} are less than the {in_units(minimum)} of its source", action=action
+                f"{in_units(wanted.required)} are less than the {in_units(origin.size)} of its source", action=action
             )
         key = state.new_key()
         with state.capacity.reserve(size, action):
-            if image:
-                state.images.copy(image, key, size, thick=wanted.thick)
+            if origin.image:
+                state.images.copy(origin.image, key, size, thick=wanted.thick)
             else:
                 state.images.create(key, size, thick=wanted.thick)
             state.observe("create:image")
@@ -107,7 +128,7 @@ class Volumes:
                 key=key,
                 name=wanted.name,
                 size=size,
-                fs_type=wanted.fs_type,
+                fs_type=fs_type,
                 thick=wanted.thick,
                 source=wanted.source,
                 settings=wanted.settings,
@@ -147,8 +168,11 @@ class Volumes:
         staged, device = state.node.get(record.id), state.device(record)
         if staged is None or device is None:
             return
-        used = staged.publications or (staged.capability.block or state.is_mounted(staged.staging_path, device))
-        if used:
+        if (
+            state.published_targets(staged, device)
+            or staged.capability.block
+            or state.is_mounted(staged.staging_path, device)
+        ):
             raise FailedPreconditionError(
                 f"it is in use at {mounted_at(staged)}",
                 action=f"delete the volume {record.id}",
@@ -281,7 +305,8 @@ def _check_same(existing: VolumeRecord, wanted: Wanted) -> None:
     differences = []
     if existing.size < wanted.required or 0 < wanted.limit < existing.size:
         differences.append(f"its size is {in_units(existing.size)}")
-    if existing.fs_type != wanted.fs_type:
+    same = bool(existing.fs_type) if wanted.fs_type == ANY_FILESYSTEM else existing.fs_type == wanted.fs_type
+    if not same:
         differences.append(f"it is {existing.fs_type or 'a raw block device'}, not {wanted.fs_type or 'one'}")
     if existing.thick != wanted.thick:
         differences.append(f"its provisioning is {'thick' if existing.thick else 'thin'}")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from volumehost.cli.managing import root_dir_exists, volume_manager
 from volumehost.cli.objects import open_for_writing
 from volumehost.cli.progress import progress
-from volumehost.errors import ObjectNotFoundError, VolumeHostError
+from volumehost.errors import ObjectNotFoundError, VolumeHostError, WaitTimeoutError
 
 if TYPE_CHECKING:
     from volumehost.api.objects import KubeObject
@@ -77,7 +77,12 @@ def bring_about(settings: Settings, wish: Wish, timeout: float) -> None:
             return problem is not None
 
         with progress(lambda: _lines(plane, wish), verbosity=settings.verbosity):
-            plane.wait_until(is_over, max(0.0, deadline - time.monotonic()), wish.what)
+            try:
+                plane.wait_until(is_over, max(0.0, deadline - time.monotonic()), wish.what)
+            except WaitTimeoutError as error:
+                error.reason = f"not so after {timeout:g} s"  # of which some went by before
+                error.hint = "the controllers go on with it when a command or an agent next works on the root directory"
+                raise
     if found:
         raise found[0]
 

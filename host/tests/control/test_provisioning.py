@@ -211,6 +211,17 @@ def test_a_spoilt_note_keeps_the_claim_and_says_what_to_do(world: Any, make: Any
     assert not world.gone(world.claim())
 
 
+def test_a_spoilt_note_on_a_claim_that_is_wanted_is_written_anew(world: Any, make: Any) -> None:
+    claim = make.claim()
+    claim.metadata.finalizers = ["volumehost.io/provisioning"]
+    claim.metadata.annotations["volumehost.io/provisioning"] = "{}"
+    world.api.create(make.storage_class())
+    world.api.create(claim)
+    world.run_all()
+    world.wait(world.bound)
+    assert "volumehost.io/provisioning" not in world.claim().metadata.finalizers
+
+
 @pytest.mark.parametrize(("answered", "limit"), [(GI - 1, ""), (3 * GI, "2Gi")])
 def test_a_volume_of_the_wrong_size_is_deleted_again(world: Any, make: Any, answered: int, limit: str) -> None:
     world.driver.answer_bytes = answered

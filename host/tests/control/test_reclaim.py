@@ -202,6 +202,7 @@ def test_a_driver_that_cannot_delete_keeps_the_volume(bound: Any) -> None:
     bound.wait(lambda: bound.volume(volume.metadata.name).status.phase == "Released")
     bound.settle()
     assert bound.driver.count("delete_volume") == 0
+    assert bound.planes[-1].explain(volume) == ["kept: driver driver.example.com cannot delete volumes"]
 
 
 def test_a_claim_in_use_keeps_its_volume(bound: Any, make: Any) -> None:

@@ -42,7 +42,6 @@ class ChangeFeed:
             for kind, affects in controller.watches().items():
                 self._routes.setdefault(kind, []).append((controller, affects))
         self._stop = threading.Event()
-        self._threads: list[threading.Thread] = []
         self._position = -1
         #: Called after each change was handed on.
         self.changed: Callable[[], None] = lambda: None
@@ -51,9 +50,7 @@ class ChangeFeed:
         """Begin to watch, in a thread (one for each kind where the API cannot watch several at once)."""
         groups = [list(self._routes)] if isinstance(self._api, MultiKindWatcher) else [[kind] for kind in self._routes]
         for kinds in groups:
-            thread = threading.Thread(target=self._run, args=(kinds,), name="volumehost-control-watch", daemon=True)
-            self._threads.append(thread)
-            thread.start()
+            threading.Thread(target=self._run, args=(kinds,), name="volumehost-control-watch", daemon=True).start()
 
     def stop(self) -> None:
         """Watch no more; the threads end within a moment."""

@@ -89,7 +89,8 @@ class ClaimBinder:
         if BIND_COMPLETED in claim.metadata.annotations:
             return self._check_bound(claim)
         if has_intent(claim):
-            return self._provision(claim, None)
+            storage_class = self._class_of(claim)
+            return self._provision(claim, self._node_for(claim, storage_class), storage_class)
         if claim.spec.volume_name:
             return self._take_named_volume(claim)
         return self._find_volume(claim)
@@ -98,12 +99,10 @@ class ClaimBinder:
 
     def _find_volume(self, claim: PersistentVolumeClaim) -> bool:
         """PVC-10: the best volume that there is, else have one made, else wait."""
-        from volumehost.api.objects import PersistentVolume, StorageClass
+        from volumehost.api.objects import PersistentVolume
 
-        name = class_of_claim(claim)
-        storage_class = get_or_none(self._api, StorageClass, name) if name else None
-        delayed = is_delayed(storage_class)
-        node = selected_node(self._api, claim, self._context.node_name) if delayed else None
+        name, storage_class = class_of_claim(claim), self._class_of(claim)
+        delayed, node = is_delayed(storage_class), self._node_for(claim, storage_class)
         volumes = self._api.list(PersistentVolume).items
         match = find_match(claim, volumes, node=node, delayed=delayed)
         if match is not None:
@@ -123,11 +122,21 @@ class ClaimBinder:
         set_claim_phase(self._api, claim, "Pending")
         return False
 
+    def _class_of(self, claim: PersistentVolumeClaim) -> StorageClass | None:
+        from volumehost.api.objects import StorageClass
+
+        name = class_of_claim(claim)
+        return get_or_none(self._api, StorageClass, name) if name else None
+
+    def _node_for(self, claim: PersistentVolumeClaim, storage_class: StorageClass | None) -> NodeView | None:
+        """The node that the claim waits for, where its class waits for one."""
+        return selected_node(self._api, claim, self._context.node_name) if is_delayed(storage_class) else None
+
     def _provision(
         self,
         claim: PersistentVolumeClaim,
         node: NodeView | None,
-        storage_class: StorageClass | None = None,
+        storage_class: StorageClass | None,
         reasons: str = "",
     ) -> bool:
         volume = self._provisioner.provision(claim, storage_class, node, reasons)

@@ -50,7 +50,7 @@ class CsiProvisioner:
     ) -> PersistentVolume:
         """Create the volume for the claim, or find the one that was created, and its PersistentVolume.
 
-        :param storage_class: may be None when an earlier attempt left a note on the claim.
+        :param storage_class: None when it is gone, which matters only where no note of an earlier attempt is left.
         :raises StorageDriverError: the driver failed; what is uncertain stays noted on the claim.
         :raises SpecError: claim or class ask for what cannot be.
         :raises FailedPreconditionError: something that they name is not there yet.
@@ -60,14 +60,16 @@ class CsiProvisioner:
             clear_intent(self._api, claim)
             return existing
         intent = read_intent(claim)
-        driver = self._context.driver(intent.driver if intent is not None else _provisioner(storage_class))
         if intent is not None and intent.handle:
-            claim, intent = self._remove(driver, claim, intent), None
+            claim, intent = self._remove(self._context.driver(intent.driver), claim, intent), None
         is_new = intent is None
         if intent is None:
             if storage_class is None:
-                raise FailedPreconditionError("its storage class is gone")
+                raise FailedPreconditionError(f"there is no storageclass {claim.spec.storage_class_name}")
+            driver = self._context.driver(storage_class.provisioner)
             intent = self._plan(driver, claim, storage_class, node)
+        else:
+            driver = self._context.driver(intent.driver)
         secrets = read_secret(self._api, intent.secret())
         if is_new:
             claim = write_intent(self._api, claim, intent)
@@ -172,10 +174,6 @@ class CsiProvisioner:
 def is_final(error: StorageDriverError) -> bool:
     """Whether a failed CreateVolume surely created nothing; RESOURCE_EXHAUSTED means that there is no room."""
     return error.code == "RESOURCE_EXHAUSTED" or is_operation_finished_error(error)
-
-
-def _provisioner(storage_class: StorageClass | None) -> str:
-    return storage_class.provisioner if storage_class is not None else ""
 
 
 def _problem(created: CreatedVolume, intent: Intent) -> str:

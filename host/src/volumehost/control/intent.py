@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from volumehost.control.well_known import PROVISIONING_FINALIZER, PROVISIONING_INTENT
@@ -30,7 +30,7 @@ class Intent:
 
     ``request`` has no secrets: ``secret_name`` and ``secret_namespace`` say where they are. ``volume`` is the
     PersistentVolume in wire form, without what only the driver's answer tells. ``handle`` is set once the volume is
-    known and is to be deleted again.
+    known and is to be deleted again. ``topology``: the driver says from where the volume can be reached.
     """
 
     driver: str
@@ -39,7 +39,7 @@ class Intent:
     secret_name: str = ""
     secret_namespace: str = ""
     handle: str = ""
-    topology: bool = field(default=False)
+    topology: bool = False
 
     def secret(self) -> SecretReference | None:
         """The secret for calls that create and delete the volume."""

@@ -143,11 +143,12 @@ class ControlPlane:
         queue = self._queue
         if queue is None:
             return
+        from volumehost.api.objects import CSIDriver
         from volumehost.control.controller import Key
         from volumehost.control.queue import Item
 
         for controller in self._controllers:
-            if controller.kind.__name__ == "CSIDriver":
+            if controller.kind is CSIDriver:
                 queue.add(Item(controller, Key(name)))
         queue.wake(lambda error: _is_about(error, name))
         self._hire()

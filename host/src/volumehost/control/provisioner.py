@@ -17,7 +17,7 @@ from volumehost.control.well_known import (
     STORAGE_PROVISIONER,
 )
 from volumehost.control.writes import update
-from volumehost.errors import FailedPreconditionError, PluginLookupError
+from volumehost.errors import ConflictError, FailedPreconditionError, PluginLookupError
 
 if TYPE_CHECKING:
     from volumehost.api.objects import PersistentVolume, PersistentVolumeClaim, StorageClass
@@ -50,6 +50,8 @@ class Provisioner:
         """
         try:
             return self._provision(claim, storage_class, node, reasons)
+        except ConflictError:
+            raise
         except Exception as error:
             self._context.event(claim, "Warning", "ProvisioningFailed", f"failed to provision volume: {error}")
             raise

@@ -20,8 +20,10 @@ from volumehost.errors import ConflictError, StorageDriverError, StorageDriverUn
 #: By how much each delay is longer than the one before, and the longest, in seconds (CSI-EXA-10).
 FACTOR = 2.0
 MAXIMUM_DELAY = 300.0
-#: The longest delay while a driver is not there, which may come at any time, in seconds.
+#: The longest delay while a driver is not there, in seconds, and for how many attempts: it may be about to start. Later
+#: too its coming is heard of.
 DRIVER_DELAY = 5.0
+DRIVER_ATTEMPTS = 12
 #: How often in a row a write may meet a newer state before that counts as a failure.
 CONFLICTS = 10
 #: How long to wait for a driver that is busy with another call for the same volume, in seconds (BR-39).
@@ -124,7 +126,10 @@ class WorkQueue:
         with self._condition:
             record = self._records[item]
             record.running = False
-            if error is not None:
+            if isinstance(error, ConflictError) and record.conflicts < CONFLICTS:
+                record.conflicts += 1
+                self._enqueue(item, record)
+            elif error is not None:
                 self._failed(item, record, error)
             else:
                 record.attempts, record.delay, record.error, record.conflicts = 0, 0.0, None, 0
@@ -210,15 +215,12 @@ class WorkQueue:
                 self._enqueue(item, record)
 
     def _failed(self, item: Item, record: Record, error: BaseException) -> None:
-        if isinstance(error, ConflictError) and record.conflicts < CONFLICTS:
-            record.conflicts += 1
-            record.again = True
-            return
         record.error = error
         record.attempts += 1
         record.delay = min(record.delay * FACTOR, MAXIMUM_DELAY) if record.delay else self._first_delay
         chain = list(error_chain(error))
-        if any(isinstance(link, StorageDriverUnavailableError) for link in chain):
+        is_away = any(isinstance(link, StorageDriverUnavailableError) for link in chain)
+        if is_away and record.attempts <= DRIVER_ATTEMPTS:
             record.delay = min(record.delay, DRIVER_DELAY)
         elif any(isinstance(link, StorageDriverError) and link.code == "ABORTED" for link in chain):
             record.delay = BUSY_DELAY

@@ -17,8 +17,8 @@ from volumehost.control.well_known import (
 )
 from volumehost.errors import (
     DeletedVolumeInUseError,
-    FailedPreconditionError,
     PluginLookupError,
+    StorageDriverPreconditionError,
     is_operation_finished_error,
 )
 from volumehost.spec import Spec
@@ -47,7 +47,7 @@ class StorageDeletion:
         try:
             self._check_unused(volume)
             return self._delete(volume)
-        except (DeletedVolumeInUseError, FailedPreconditionError) as error:
+        except (DeletedVolumeInUseError, StorageDriverPreconditionError) as error:
             self._context.event(volume, "Normal", "VolumeDelete", str(error))
             raise
         except Exception as error:

@@ -47,15 +47,11 @@ class VolumeReclaimer:
 
     def reconcile(self, key: Key) -> float | None:
         """Bring one volume a step further; the seconds to wait where something still uses a volume to be recycled."""
-        from volumehost.api.objects import PersistentVolume
+        from volumehost.api.objects import ObjectMeta, PersistentVolume
 
         volume = get_or_none(self._api, PersistentVolume, key.name)
-        if volume is None:
-            return None
-        again = self._reconcile(volume)
-        if again is None:
-            self._context.progress(volume, "")
-        return again
+        self._context.progress(volume or PersistentVolume(metadata=ObjectMeta(name=key.name)), "")
+        return self._reconcile(volume) if volume is not None else None
 
     def _reconcile(self, volume: PersistentVolume) -> float | None:
         reference = volume.spec.claim_ref

@@ -111,7 +111,7 @@ class CSIAttacher:
     def wait_for_attach(self, spec: Spec, device_path: str, pod: Pod, timeout: float) -> str:
         """Look once whether it is attached: the caller repeats the call (CSI-ATT-11).
 
-        :returns: the name of the VolumeAttachment, which stands for a device path.
+        :returns: the name of the VolumeAttachment, which stands for a device path; "" where nothing is attached.
         :raises TransientOperationError: it is not attached.
         """
         del device_path, pod, timeout
@@ -123,6 +123,8 @@ class CSIAttacher:
         try:
             attachment = self._services.require_api(action).get(VolumeAttachment, name)
         except ApiError as error:
+            if not self._services.driver_objects.treatment(source.driver).attach_required:
+                return ""  # its CSIDriver object came after somebody had asked whether it attaches (BR-49)
             raise TransientOperationError(error.reason, action=action, subject=name, hint=error.hint) from error
         if attachment.metadata.deletion_timestamp is not None:
             raise TransientOperationError(f"its VolumeAttachment {name} is being deleted", action=action, subject=name)

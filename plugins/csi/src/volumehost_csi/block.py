@@ -112,7 +112,7 @@ class CSIBlockMapper(BlockVolume):
         :raises VolumeHostError: it is certainly not staged.
         """
         services, source, spec = self._services, self._source, self._spec
-        client = services.client_to_mount(source.driver)
+        client = services.client(source.driver)
         treatment = services.driver_objects.treatment(source.driver)
         attached_as = publish_context(services, treatment, source.driver, source.volume_handle)
         if not client.has(STAGE_UNSTAGE_VOLUME):
@@ -146,7 +146,7 @@ class CSIBlockMapper(BlockVolume):
         :raises VolumeHostError: it is certainly not published.
         """
         services, source, spec = self._services, self._source, self._spec
-        client = services.client_to_mount(source.driver)
+        client = services.client(source.driver)
         treatment = services.driver_objects.treatment(source.driver)
         treatment.check_lifecycle(PERSISTENT, source.driver)
         attached_as = publish_context(services, treatment, source.driver, source.volume_handle)

@@ -56,7 +56,7 @@ class CSIBlockUnmapper(BlockVolume):
         volume = self._volume(target)
         if volume is not None:
             driver, handle = volume
-            self._services.client_to_mount(driver).unpublish_volume(handle, target)
+            self._services.client(driver).unpublish_volume(handle, target)
         remove_target(target)
 
     def tear_down_device(self, map_path: str, device_path: str) -> None:
@@ -71,7 +71,7 @@ class CSIBlockUnmapper(BlockVolume):
         volume = self._volume(self._paths.staging_dir)
         if volume is not None:
             driver, handle = volume
-            client = self._services.client_to_mount(driver)
+            client = self._services.client(driver)
             if _exists(self._paths.staging_dir):
                 # The directory is made only for drivers that stage, so it is the record of that (CSI-DEV-17).
                 unstage(client, handle, self._paths.staging_dir, recorded=True)

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from volumehost.errors import StorageDriverError
 from volumehost_csi.failures import rpc_failure
@@ -47,18 +47,6 @@ class NodeInfo:
     node_id: str
     max_volumes: int = 0
     topology: Topology = field(default_factory=dict)
-
-
-class NodeDrivers(Protocol):
-    """Where node clients come from; :class:`volumehost_csi.drivers.Drivers` is the real one."""
-
-    def node_client(self, name: str, timeout: float = 0) -> NodeClient:
-        """The client of the driver's present registration.
-
-        :param timeout: seconds to wait for an installed driver to start; 0 asks for one that is registered now.
-        :raises StorageDriverUnavailableError: there is none.
-        """
-        ...
 
 
 class NodeClient:

@@ -63,7 +63,7 @@ class CSIDeviceMounter:
         source = persistent_source(spec)
         assert spec.persistent_volume is not None
         driver, handle = source.driver, source.volume_handle
-        client = services.client_to_mount(driver)
+        client = services.client(driver)
         stages = client.has(STAGE_UNSTAGE_VOLUME)
         treatment = services.driver_objects.treatment(driver)
         # Asked for even if the driver does not stage: a volume that is not attached must not go on (CSI-DEV-02).
@@ -134,7 +134,7 @@ class CSIDeviceUnmounter:
         volume = self._volume(device_mount_path)
         if volume is not None:
             driver, handle, staged = volume
-            client = self._services.client_to_mount(driver)
+            client = self._services.client(driver)
             unstage(client, handle, device_mount_path, recorded=staged)
         remove_mount(device_mount_path)
 

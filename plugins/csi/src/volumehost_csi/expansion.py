@@ -31,7 +31,7 @@ def node_expand(services: Services, options: NodeResizeOptions) -> bool:
         )
     source = persistent_source(spec)
     assert spec.persistent_volume is not None
-    client = services.client_to_mount(source.driver)
+    client = services.client(source.driver)
     if not client.has(EXPAND_VOLUME):
         raise StorageDriverUnsupportedError(
             f"the CSI driver {source.driver} does not expand volumes on nodes",

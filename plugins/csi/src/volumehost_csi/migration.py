@@ -30,9 +30,6 @@ DRIVERS_OF_IN_TREE_PLUGINS: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 
-#: Annotation of a PersistentVolume that tells who owns it now (CSI-MIG-05).
-MIGRATED_TO_ANNOTATION: Final = "pv.kubernetes.io/migrated-to"
-
 #: Kind of source to name of the built-in plugin.
 _IN_TREE_PLUGINS: Final = {
     "aws_elastic_block_store": "kubernetes.io/aws-ebs",

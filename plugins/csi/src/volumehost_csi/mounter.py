@@ -99,7 +99,7 @@ class CSIMounter:
         :raises UncertainProgressError: the driver may be at it, or the mount is there and could not be finished.
         :raises VolumeHostError: it is certainly not mounted, unless this was a refresh.
         """
-        client = self._services.client_to_mount(self.driver)
+        client = self._services.client(self.driver)
         treatment = self._services.driver_objects.treatment(self.driver)
         treatment.check_lifecycle(self._mode, self.driver)
         request = self._prepare(client, treatment, args)

@@ -81,7 +81,7 @@ class Services:
             self._host_util = host.get_host_util()
         return self._host_util
 
-    def client_to_mount(self, driver: str) -> NodeClient:
+    def client(self, driver: str) -> NodeClient:
         """The driver's client; one that is installed is started and waited for.
 
         :raises StorageDriverUnavailableError: it is not there (CSI-ERR-12).

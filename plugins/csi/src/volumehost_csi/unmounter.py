@@ -62,7 +62,7 @@ class CSIUnmounter:
         volume = self._volume(directory)
         if volume is not None:
             driver, handle, _ = volume
-            self._services.client_to_mount(driver).unpublish_volume(handle, directory)
+            self._services.client(driver).unpublish_volume(handle, directory)
         remove_mount(directory)
 
     def _volume(self, target: str) -> tuple[str, str, bool] | None:

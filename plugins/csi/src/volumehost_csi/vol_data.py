@@ -108,9 +108,4 @@ def remove_directory(directory: str) -> None:
 
 
 def _broken(path: str, reason: str) -> BrokenRecordError:
-    return BrokenRecordError(
-        reason,
-        action=f"reading the record {path}",
-        subject=path,
-        hint="a teardown that cannot find out the volume otherwise says so",
-    )
+    return BrokenRecordError(reason, action=f"reading the record {path}", subject=path)

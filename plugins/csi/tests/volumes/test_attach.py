@@ -171,6 +171,13 @@ def test_br_49_a_csi_driver_object_that_comes_late_ends_the_wait_and_leaves_no_p
     assert api.list(VolumeAttachment).items == []
 
 
+def test_br_49_nothing_is_waited_for_once_nothing_is_attached(plugin, make_pv, pod, csi_driver):
+    with pytest.raises(TransientOperationError):
+        plugin.new_attacher().wait_for_attach(make_pv(), "", pod, 0)
+    csi_driver(attach_required=False)
+    assert plugin.new_attacher().wait_for_attach(make_pv(), "", pod, 0) == ""
+
+
 def test_br_49_attachability_is_asked_anew_each_time(attaching, spec, csi_driver):
     plugin = attaching()
     assert plugin.can_attach(spec) is True

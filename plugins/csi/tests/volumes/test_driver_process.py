@@ -7,6 +7,7 @@ import shutil
 import tempfile
 from types import SimpleNamespace
 
+import grpc
 import pytest
 
 from volumehost import DeviceMounterArgs, MounterArgs, VolumeConfig
@@ -115,27 +116,15 @@ def test_mounts_survive_a_driver_that_is_killed_and_started_again(start, driver,
     with open(f"{path}/file") as file:
         assert file.read() == "kept"
     driver.start()
-    unpublish_once_it_is_back(plugin, steps)
+    wait_until_connected(plugin)
+    steps.unpublish(plugin)
     steps.unstage(plugin)
     assert left(plugin) == []
 
 
-def unpublish_once_it_is_back(plugin, steps):
+def wait_until_connected(plugin):
     """The channel reconnects by itself within a second or so; until then calls fail at once."""
-    for _ in range(500):
-        try:
-            steps.unpublish(plugin)
-        except (StorageDriverUncertainError, StorageDriverUnavailableError):
-            client = plugin._services.drivers.store.get(NAME)
-            ready(client.channel())
-        else:
-            return
-    raise AssertionError("the driver never came back")
-
-
-def ready(channel):
-    import grpc
-
+    channel = plugin.get_storage_drivers().store.get(NAME).channel()
     grpc.channel_ready_future(channel).result(10)
 
 
@@ -155,7 +144,7 @@ def test_br_31_a_driver_that_dies_in_a_call_leaves_it_uncertain_and_the_next_try
     assert left(plugin)  # enough is on disk for a teardown
     driver.wait()
     driver.start()
-    ready(plugin._services.drivers.store.get(NAME).channel())
+    wait_until_connected(plugin)
     if call == "NodeStageVolume":
         step(plugin)
     steps.publish(plugin)

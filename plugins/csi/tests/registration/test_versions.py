@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from volumehost_csi.registration.versions import Version, highest_supported, parse_version
@@ -73,6 +73,7 @@ def test_a_long_offer_is_cut_in_the_reason() -> None:
 _numbers = st.lists(st.integers(0, 3), min_size=2, max_size=4).map(tuple)
 
 
+@settings(deadline=None)
 @given(_numbers, _numbers)
 def test_missing_numbers_count_as_zero(one, other) -> None:
     """CSI-REG-05."""
@@ -81,6 +82,7 @@ def test_missing_numbers_count_as_zero(one, other) -> None:
     assert first.newer_than(second) is (padded[0] > padded[1])
 
 
+@settings(deadline=None)
 @given(st.text())
 def test_no_text_is_too_strange(text) -> None:
     version = parse_version(text)

@@ -378,6 +378,26 @@ def test_ordinary_files_cause_no_look(notified, monkeypatch) -> None:
     assert looks == []
 
 
+def test_a_wait_ends_in_time_however_much_happens_beside_the_sockets(notified) -> None:
+    """BR-24: a retry that is due does not wait for the end of a storm of events."""
+    stop = threading.Event()
+
+    def write() -> None:
+        while not stop.is_set():
+            with open(f"{notified.path}/data", "w"):
+                pass
+            os.unlink(f"{notified.path}/data")
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        notified.directory.wait(0.05)  # without the check it does not return before the writer ends
+    finally:
+        stop.set()
+        writer.join()
+    assert notified.names() == []
+
+
 @pytest.mark.root
 def test_other_filesystems_are_not_entered(notified) -> None:
     """BR-24: volume data mounted inside."""

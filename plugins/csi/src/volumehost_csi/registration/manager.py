@@ -56,6 +56,7 @@ class PluginManager:
         self._attempts: dict[str, Attempt] = {}
         self._running: set[str] = set()
         self._departed: dict[str, tuple[str, float]] = {}
+        self._name_changes = 0
         self._listeners: list[Callable[[str], None]] = []
         self._thread: threading.Thread | None = None
         self._stopping = False
@@ -151,6 +152,7 @@ class PluginManager:
     def retry_refused(self, name: str) -> None:
         """Try again now what was refused because the name was taken: it may be free."""
         with self._condition:
+            self._name_changes += 1
             waiting = [each for each in self._attempts.values() if each.name == name and each.name_taken]
             for attempt in waiting:
                 attempt.retry_now()
@@ -224,19 +226,25 @@ class PluginManager:
         def told(info: PluginInfo) -> None:
             attempt.type, attempt.name, attempt.endpoint = info.type, info.name, info.endpoint or attempt.socket.path
 
+        changes = self._name_changes
         try:
             self._operations.register(attempt.socket, previous, told)
         except Exception as error:  # noqa: BLE001 - whatever it was, it is tried again (CSI-PM-10)
             # The same thing over and over is of no interest (BR-24).
             level = logging.DEBUG if str(error) == str(attempt.error or "") else logging.WARNING
             logger.log(level, "%s: %s", attempt.socket.path, error)
-            return partial(attempt.failed, error, self._clock())
+            return partial(self._failed, attempt, error, changes)
 
         def succeeded() -> None:
             attempt.succeeded()
             self._departed.pop(attempt.name, None)
 
         return succeeded
+
+    def _failed(self, attempt: Attempt, error: Exception, changes: int) -> None:
+        attempt.failed(error, self._clock())
+        if attempt.name_taken and self._name_changes != changes:
+            attempt.retry_now()  # The one that had the name may have left while this one was being refused.
 
     def _depart(self, plugin: RegisteredPlugin) -> None:
         self._departed.pop(plugin.name, None)

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from volumehost.errors import NotAvailableOnHostError
+from volumehost.errors import ApiError, NotAvailableOnHostError
 from volumehost.volume_host import AttachDetachVolumeHost, KubeletVolumeHost
 from volumehost_csi.registration.allocatable import AllocatableUpdater
 from volumehost_csi.registration.handler import CSIRegistrationHandler
@@ -63,7 +63,7 @@ class Registration:
                 return
             self.manager.start()
             self._started = True
-        if self._host.get_kube_client() is not None:  # CSI-SOLO-06
+        if self._has_api():  # CSI-SOLO-06
             self._initialisation.start()
         self.updater.start()
 
@@ -72,3 +72,10 @@ class Registration:
         self.manager.stop(timeout)
         self.updater.stop(timeout)
         self._initialisation.stop(timeout)
+
+    def _has_api(self) -> bool:
+        """An API that cannot be opened now is one all the same: the initialisation waits for it."""
+        try:
+            return self._host.get_kube_client() is not None
+        except ApiError:
+            return True

@@ -133,7 +133,12 @@ class RegistrationDirectory:
                 return
             if self._inotify is not None and self._inotify.fd in ready:
                 self._take_events(self._inotify)
-            elif not ready and deadline is not None and time.monotonic() >= deadline:
+            now = time.monotonic()
+            if (
+                deadline is not None
+                and now >= deadline
+                and not (self._next_look is not None and now >= self._next_look)
+            ):
                 return
 
     def _poll(self, seconds: float | None) -> set[int]:

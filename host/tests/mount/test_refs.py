@@ -10,7 +10,7 @@ import pytest
 from volumehost.errors import MountError
 from volumehost.mount import refs
 from volumehost.mount.mounter import LinuxMounter
-from volumehost.mount.mountinfo import parse_mountinfo
+from volumehost.mount.mountinfo import MOUNT_TABLE, parse_mountinfo, read_consistently
 
 TABLE = parse_mountinfo("""\
 1 0 8:1 / / rw - ext4 /dev/sda1 rw
@@ -144,3 +144,17 @@ def test_an_error_that_is_neither_missing_nor_dead_is_raised_mount33(area: Path,
     (area / "loop").symlink_to("loop")
     with pytest.raises(OSError, match="Too many levels"):
         mounter.get_mount_refs(str(area / "loop"))
+
+
+@pytest.mark.root
+def test_the_text_of_the_table_tells_the_same_as_the_parsed_table(area: Path, mounter: LinuxMounter) -> None:
+    source, target = area / "with space", area / "target"
+    source.mkdir()
+    target.mkdir()
+    mounter.mount(str(source), str(target), options=["bind"])
+    text = read_consistently(MOUNT_TABLE)
+    for path in (str(source), str(target), str(area), "/", "/proc"):
+        assert refs.search_mount_refs_in_text(path, text) == refs.search_mount_refs(path, parse_mountinfo(text))
+    assert refs.search_mount_refs_in_text(str(source), text) == [str(target)]
+    with pytest.raises(MountError, match="failed to get root path and major:minor for /x"):
+        refs.search_mount_refs_in_text("/x", "")

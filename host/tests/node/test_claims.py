@@ -3,9 +3,10 @@
 import pytest
 
 from volumehost.api.convert import to_object
-from volumehost.api.objects import Pod
+from volumehost.api.objects import Node, ObjectMeta, Pod
 from volumehost.api.store import EmbeddedStore
 from volumehost.errors import FailedPreconditionError, SpecError
+from volumehost.hosts.node_host import NodeHost
 from volumehost.node import pods
 from volumehost.node.affinity import check_node_affinity
 from volumehost.node.claims import group_of, source_of
@@ -159,12 +160,34 @@ def _term(operator, *values, key="zone"):
     ],
 )
 def test_mountop02_node_affinity(terms, fits):
-    labels = {"zone": "a", "number": "5"}
+    node = _LabelledNode({"zone": "a", "number": "5"})
     if fits:
-        check_node_affinity(_volume(*terms), labels, "n1")
+        check_node_affinity(_volume(*terms), node)
     else:
         with pytest.raises(FailedPreconditionError, match="no matching NodeSelectorTerms"):
-            check_node_affinity(_volume(*terms), labels, "n1")
+            check_node_affinity(_volume(*terms), node)
+
+
+def test_a_volume_is_refused_only_by_the_labels_that_the_node_has_now(tmp_path):
+    """Its driver may have registered, and labelled the node, after the labels were read last."""
+    store = EmbeddedStore(f"{tmp_path}/store.sqlite3")
+    try:
+        store.create(Node(metadata=ObjectMeta(name="n1")))
+        host = NodeHost(str(tmp_path), api=store, node_name="n1", clock=lambda: 0)
+        assert "zone" not in host.get_node_labels()
+        store.patch(Node, "n1", {"metadata": {"labels": {"zone": "a"}}})
+        check_node_affinity(_volume(_term("In", "a")), host)
+    finally:
+        store.close()
+
+
+class _LabelledNode(NodeHost):
+    def __init__(self, labels):
+        super().__init__("/r", node_name="n1")
+        self.labels = labels
+
+    def get_node_labels(self):
+        return self.labels
 
 
 # --- names and pods ---------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from volumehost.mount.bind import bind_mount, remount
 from volumehost.mount.corrupted import is_corrupted_mount
 from volumehost.mount.deadline import DeadlineExceededError, DeadlineRunner
 from volumehost.mount.mount_point import is_likely_not_mount_point, is_mount_point
-from volumehost.mount.mountinfo import read_mount_table
+from volumehost.mount.mountinfo import MOUNT_TABLE, read_consistently, read_mount_table
 from volumehost.mount.options import MountOptions, parse_options
 from volumehost.mount.places import ANSWER_SECONDS, Place, Places, open_place
 from volumehost.mount.programs import Programs
@@ -275,7 +275,7 @@ class LinuxMounter:
                 logger.warning("%s is a corrupted mount, treated as not mounted: %s", path, error)
                 return []
             raise
-        return refs.search_mount_refs(self._places.resolve(path), self.list_mounts())
+        return refs.search_mount_refs_in_text(self._places.resolve(path), read_consistently(MOUNT_TABLE))
 
 
 def _umount(target: str, flags: int) -> None:

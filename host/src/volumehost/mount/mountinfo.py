@@ -14,6 +14,7 @@ from volumehost.host_services import MountPoint
 MOUNT_TABLE: Final = "/proc/thread-self/mountinfo"
 
 _MINIMUM_FIELDS: Final = 10
+_PATH_FIELD: Final = 4
 _FIELDS_AFTER_SEPARATOR: Final = 3
 _READS: Final = 10
 _ESCAPE: Final = re.compile(r"\\([0-7]{3})")
@@ -75,6 +76,24 @@ def parse_mountinfo(text: str) -> list[MountPoint]:
     """
     # The kernel escapes every newline inside a field, so "\n" alone separates lines (str.splitlines knows more ends).
     return [_parse_line(line) for line in text.split("\n") if line]
+
+
+def parse_some(text: str, wanted: Callable[[str, str], bool]) -> list[MountPoint]:
+    """The entries whose (root, path) are wanted; the others, of which there may be thousands, are hardly looked at.
+
+    :raises MountTableSyntaxError: a line that matters is not in the kernel's format.
+    """
+    found = []
+    for line in text.split("\n"):
+        fields = line.split(" ", 5)
+        if len(fields) <= _PATH_FIELD:
+            continue
+        root, path = fields[_PATH_FIELD - 1], fields[_PATH_FIELD]
+        if "\\" in root or "\\" in path:
+            root, path = unescape(root), unescape(path)
+        if wanted(root, path):
+            found.append(_parse_line(line))
+    return found
 
 
 def _parse_line(line: str) -> MountPoint:

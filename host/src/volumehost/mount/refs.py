@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from volumehost.errors import MountError
 from volumehost.host_services import MountPoint
+from volumehost.mount.mountinfo import parse_some
 
 
 def path_within_base(path: str, base: str) -> bool:
@@ -57,13 +58,27 @@ def search_mount_refs(path: str, table: Sequence[MountPoint]) -> list[str]:
 
     :raises MountError: no entry of the table contains the path.
     """
+    containing = _containing(path, table)
+    return _showing(containing, _join_root(containing, path), table)
+
+
+def search_mount_refs_in_text(path: str, text: str) -> list[str]:
+    """The same from the text of the table, of which only the lines that matter are parsed."""
+    containing = _containing(path, parse_some(text, lambda _root, at: at == path or _contains(at, path)))
+    root = _join_root(containing, path)
+    return _showing(containing, root, parse_some(text, lambda shown, _at: shown == root))
+
+
+def _containing(path: str, table: Sequence[MountPoint]) -> MountPoint:
     try:
-        containing = find_containing_mount(path, table)
+        return find_containing_mount(path, table)
     except MountError as error:
         raise MountError(
             f"failed to get root path and major:minor for {path}", action="search the mount table", subject=path
         ) from error
-    root = _join_root(containing, path)
+
+
+def _showing(containing: MountPoint, root: str, table: Sequence[MountPoint]) -> list[str]:
     device = (containing.major, containing.minor)
     return [
         entry.path

@@ -59,7 +59,7 @@ def failure():
 
     def of(call, *arguments, **options):
         with pytest.raises(grpc.RpcError) as caught:
-            call(*arguments, **{"timeout": 10, **options})
+            call(*arguments, **{"timeout": 30, **options})
         return caught.value.code().name, caught.value.details()
 
     return of

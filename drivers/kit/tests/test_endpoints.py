@@ -56,7 +56,7 @@ def test_any_text_is_a_path_or_an_error(text):
 
 
 def answers(channel):
-    return stubs.IdentityStub(channel).GetPluginInfo(csi.GetPluginInfoRequest(), timeout=10).name
+    return stubs.IdentityStub(channel).GetPluginInfo(csi.GetPluginInfoRequest(), timeout=30).name
 
 
 def deep(directory, length):

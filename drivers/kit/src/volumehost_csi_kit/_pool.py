@@ -70,6 +70,10 @@ def message_class(full_name: str) -> type[Message]:
     descriptor = POOL.FindMessageTypeByName(full_name)
     with _making:
         made = message_factory.GetMessageClass(descriptor)
+        for nested in descriptor.nested_types:
+            # Old protobuf without its C library leaves them out where no generated code puts them in (BR-80).
+            if not hasattr(made, nested.name):
+                setattr(made, nested.name, message_class(nested.full_name))
     module = "registration" if descriptor.file.name == "registration.proto" else "csi"
     made.__module__ = f"volumehost_csi_kit.{module}"  # for pickle, and for people who read an error
     return made

@@ -8,14 +8,13 @@ import importlib.util
 import pickle
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
 import volumehost_csi_kit
-from volumehost_csi_kit import _descriptors, _pool, csi, registration, stubs
+from volumehost_csi_kit import _descriptors, csi, registration, stubs
 from volumehost_csi_kit._services import SERVICES
 
 PACKAGE = Path(volumehost_csi_kit.__file__).parent
@@ -151,9 +150,3 @@ def test_the_type_stubs_are_those_of_the_descriptors(generator):
 def test_the_bytes_literal_is_exact(generator):
     data = bytes(range(256)) * 3
     assert ast.literal_eval("(" + "\n".join(generator.bytes_literal(data)) + ")") == data
-
-
-def test_the_lock_is_not_held_while_a_class_is_used():
-    done = threading.Event()
-    threading.Thread(target=lambda: (_pool.message_class("csi.v1.ProbeRequest"), done.set()), daemon=True).start()
-    assert done.wait(10)

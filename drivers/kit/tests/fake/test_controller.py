@@ -7,7 +7,7 @@ import pytest
 from volumehost_csi_kit import csi
 from volumehost_csi_kit.fake import CONTROLLER_CAPABILITIES, FakeDriver
 
-T = {"timeout": 10}
+T = {"timeout": 30}
 
 
 @pytest.fixture
@@ -190,9 +190,8 @@ def test_topology(fake, create, rpc, capability, failure):
     assert csi.PluginCapability.Service.VOLUME_ACCESSIBILITY_CONSTRAINTS in {c.service.type for c in capabilities}
     here, there = (csi.Topology(segments={"topology.example.com/zone": zone}) for zone in "ab")
     assert rpc.node.NodeGetInfo(csi.NodeGetInfoRequest(), **T).accessible_topology == here
-    assert list(
-        create("h", accessibility_requirements=csi.TopologyRequirement(requisite=[here])).accessible_topology
-    ) == [here]
+    made = create("h", accessibility_requirements=csi.TopologyRequirement(requisite=[here]))
+    assert list(made.accessible_topology) == [here]
     request = creation(capability, "t", accessibility_requirements=csi.TopologyRequirement(requisite=[there]))
     assert failure(rpc.controller.CreateVolume, request)[0] == "RESOURCE_EXHAUSTED"
     assert rpc.controller.GetCapacity(csi.GetCapacityRequest(accessible_topology=there), **T).available_capacity == 0

@@ -12,7 +12,7 @@ from volumehost_csi_kit import csi
 from volumehost_csi_kit.fake import FakeDriverProcess, mounts
 
 pytestmark = pytest.mark.root
-T = {"timeout": 10}
+T = {"timeout": 30}
 
 
 @pytest.fixture

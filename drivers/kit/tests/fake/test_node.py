@@ -9,7 +9,7 @@ import pytest
 from volumehost_csi_kit import csi
 from volumehost_csi_kit.fake import NODE_CAPABILITIES
 
-T = {"timeout": 10}
+T = {"timeout": 30}
 
 
 def test_every_capability_of_the_protocol_is_there(rpc):

@@ -15,7 +15,7 @@ from volumehost_csi_kit import csi, registration, stubs
 from volumehost_csi_kit.fake import FakeDriver, FakeDriverProcess, Rule
 from volumehost_csi_kit.fake.control import ControlClient, ControlServer
 
-T = {"timeout": 10, "wait_for_ready": True}
+T = {"timeout": 30, "wait_for_ready": True}
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def test_what_it_was_given(process, connect, directory, channel):
     info = connect(process.endpoint).identity.GetPluginInfo(csi.GetPluginInfoRequest(), **T)
     assert (info.name, info.vendor_version) == ("fake.csi.example.com", "7")
     stub = stubs.RegistrationStub(channel(f"{directory}/registry/fake.csi.example.com-reg.sock"))
-    assert stub.GetInfo(registration.InfoRequest(), timeout=10).endpoint == f"{directory}/csi.sock"
+    assert stub.GetInfo(registration.InfoRequest(), timeout=30).endpoint == f"{directory}/csi.sock"
     with pytest.raises(RuntimeError, match="runs already"):
         process.start()
     assert process.stop() == 0

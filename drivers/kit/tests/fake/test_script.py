@@ -12,7 +12,7 @@ from volumehost_csi_kit import csi
 from volumehost_csi_kit.fake import Rule
 from volumehost_csi_kit.fake.rules import Script, volume_of
 
-T = {"timeout": 10}
+T = {"timeout": 30}
 
 
 def probe(rpc):
@@ -120,7 +120,7 @@ def test_waiting_ends_with_the_call(fake, rpc):
     waiting = threading.Thread(target=lambda: found.extend(fake.wait_for("Probe", ended=True)))
     waiting.start()
     probe(rpc)
-    waiting.join(10)
+    waiting.join(30)
     assert [call.code for call in found] == ["OK"]
 
 

@@ -36,7 +36,7 @@ def publish(served, capability, failure):
         request = csi.NodePublishVolumeRequest(
             volume_id="v", target_path="/t", volume_capability=capability(), secrets={"key": MARK}, **fields
         )
-        return failure(call, request) if fails else call(request, timeout=10)
+        return failure(call, request) if fails else call(request, timeout=30)
 
     return run
 
@@ -132,7 +132,7 @@ def test_the_log_has_requests_without_secrets_and_durations(publish, caplog):
 def test_calls_that_only_read_are_for_debugging(served, caplog):
     channel = served(Driver("disk.example.com", "1", node=Node(None), node_id="n"))
     with caplog.at_level(logging.INFO, "volumehost_csi_kit.server"):
-        stubs.IdentityStub(channel).Probe(csi.ProbeRequest(), timeout=10)
+        stubs.IdentityStub(channel).Probe(csi.ProbeRequest(), timeout=30)
     assert "Probe" not in caplog.text
 
 

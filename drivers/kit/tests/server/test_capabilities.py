@@ -44,13 +44,13 @@ def driver(**objects):
 
 def asked(channel):
     """Capabilities as the caller sees them."""
-    node = stubs.NodeStub(channel).NodeGetCapabilities(csi.NodeGetCapabilitiesRequest(), timeout=10)
+    node = stubs.NodeStub(channel).NodeGetCapabilities(csi.NodeGetCapabilitiesRequest(), timeout=30)
     names = csi.NodeServiceCapability.RPC.Type.Name
     return [names(capability.rpc.type) for capability in node.capabilities]
 
 
 def plugin(channel):
-    reply = stubs.IdentityStub(channel).GetPluginCapabilities(csi.GetPluginCapabilitiesRequest(), timeout=10)
+    reply = stubs.IdentityStub(channel).GetPluginCapabilities(csi.GetPluginCapabilitiesRequest(), timeout=30)
     found = []
     for capability in reply.capabilities:
         if capability.HasField("service"):
@@ -64,9 +64,9 @@ def test_a_plain_node(served, failure):
     channel = served(driver(node=Node()))
     assert asked(channel) == []
     assert plugin(channel) == []
-    info = stubs.IdentityStub(channel).GetPluginInfo(csi.GetPluginInfoRequest(), timeout=10)
+    info = stubs.IdentityStub(channel).GetPluginInfo(csi.GetPluginInfoRequest(), timeout=30)
     assert (info.name, info.vendor_version) == ("disk.example.com", "1.2")
-    assert stubs.NodeStub(channel).NodeGetInfo(csi.NodeGetInfoRequest(), timeout=10).node_id == "n"
+    assert stubs.NodeStub(channel).NodeGetInfo(csi.NodeGetInfoRequest(), timeout=30).node_id == "n"
     assert failure(stubs.NodeStub(channel).NodeStageVolume, csi.NodeStageVolumeRequest())[0] == "UNIMPLEMENTED"
     assert failure(stubs.ControllerStub(channel).ListVolumes, csi.ListVolumesRequest())[0] == "UNIMPLEMENTED"
 
@@ -75,7 +75,7 @@ def test_methods_show_capabilities_and_the_rest_is_named(served):
     channel = served(driver(node=StagingNode(), controller=Controller(), topology=True))
     assert asked(channel) == ["EXPAND_VOLUME", "GET_VOLUME_STATS", "STAGE_UNSTAGE_VOLUME", "VOLUME_MOUNT_GROUP"]
     assert plugin(channel) == ["CONTROLLER_SERVICE", "VOLUME_ACCESSIBILITY_CONSTRAINTS", "ONLINE"]
-    reply = stubs.ControllerStub(channel).ControllerGetCapabilities(csi.ControllerGetCapabilitiesRequest(), timeout=10)
+    reply = stubs.ControllerStub(channel).ControllerGetCapabilities(csi.ControllerGetCapabilitiesRequest(), timeout=30)
     names = csi.ControllerServiceCapability.RPC.Type.Name
     assert [names(capability.rpc.type) for capability in reply.capabilities] == [
         "CLONE_VOLUME",
@@ -104,10 +104,10 @@ def test_group_and_metadata_services(served):
     channel = served(driver(controller=Controller(), group_controller=Groups(), snapshot_metadata=Metadata()))
     assert plugin(channel)[:3] == ["CONTROLLER_SERVICE", "GROUP_CONTROLLER_SERVICE", "SNAPSHOT_METADATA_SERVICE"]
     groups = stubs.GroupControllerStub(channel)
-    reply = groups.GroupControllerGetCapabilities(csi.GroupControllerGetCapabilitiesRequest(), timeout=10)
+    reply = groups.GroupControllerGetCapabilities(csi.GroupControllerGetCapabilitiesRequest(), timeout=30)
     assert [capability.rpc.type for capability in reply.capabilities] == [1]
     metadata = stubs.SnapshotMetadataStub(channel)
-    replies = metadata.GetMetadataAllocated(csi.GetMetadataAllocatedRequest(snapshot_id="s"), timeout=10)
+    replies = metadata.GetMetadataAllocated(csi.GetMetadataAllocatedRequest(snapshot_id="s"), timeout=30)
     assert [reply.volume_capacity_bytes for reply in replies] == [7, 8]
 
 
@@ -121,8 +121,8 @@ def test_an_author_may_answer_for_the_kit(served):
             return csi.NodeGetInfoResponse(node_id="own", max_volumes_per_node=3)
 
     channel = served(Driver("disk.example.com", "1", node=Info(), identity=Identity()))
-    assert not stubs.IdentityStub(channel).Probe(csi.ProbeRequest(), timeout=10).HasField("ready")
-    assert stubs.NodeStub(channel).NodeGetInfo(csi.NodeGetInfoRequest(), timeout=10).max_volumes_per_node == 3
+    assert not stubs.IdentityStub(channel).Probe(csi.ProbeRequest(), timeout=30).HasField("ready")
+    assert stubs.NodeStub(channel).NodeGetInfo(csi.NodeGetInfoRequest(), timeout=30).max_volumes_per_node == 3
 
 
 class HalfStaging(Node):

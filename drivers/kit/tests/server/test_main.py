@@ -36,7 +36,7 @@ def start(directory):
     yield start
     for process in running:
         process.kill()
-        process.communicate(timeout=10)
+        process.communicate(timeout=30)
 
 
 def ended(process):
@@ -55,9 +55,9 @@ def test_flags(start, directory, channel):
     flags = ["--endpoint", endpoint, "--node-id", "node-7", "--registration-dir", registry, "--name", "d.example.com"]
     process = serving(start(*flags))
     node = stubs.NodeStub(channel(endpoint))
-    assert node.NodeGetInfo(csi.NodeGetInfoRequest(), timeout=10).node_id == "node-7"
+    assert node.NodeGetInfo(csi.NodeGetInfoRequest(), timeout=30).node_id == "node-7"
     stub = stubs.RegistrationStub(channel(f"{registry}/d.example.com-reg.sock"))
-    assert stub.GetInfo(registration.InfoRequest(), timeout=10).name == "d.example.com"
+    assert stub.GetInfo(registration.InfoRequest(), timeout=30).name == "d.example.com"
     process.send_signal(signal.SIGTERM)
     code, log = ended(process)
     assert code == 0, log
@@ -73,7 +73,7 @@ def test_environment(start, directory, channel):
         start(CSI_ENDPOINT=endpoint, KUBE_NODE_NAME="node-8", CSI_REGISTRATION_DIR=f"{directory}/registry")
     )
     node = stubs.NodeStub(channel(endpoint))
-    assert node.NodeGetInfo(csi.NodeGetInfoRequest(), timeout=10).node_id == "node-8"
+    assert node.NodeGetInfo(csi.NodeGetInfoRequest(), timeout=30).node_id == "node-8"
     assert os.listdir(f"{directory}/registry") == ["disk.acme.example.com-reg.sock"]
     process.send_signal(signal.SIGINT)
     assert ended(process)[0] == 0
@@ -82,7 +82,7 @@ def test_environment(start, directory, channel):
 def test_the_host_name_is_the_nodes(start, directory, channel):
     serving(start("--endpoint", f"{directory}/csi.sock"))
     node = stubs.NodeStub(channel(f"{directory}/csi.sock"))
-    assert node.NodeGetInfo(csi.NodeGetInfoRequest(), timeout=10).node_id == socket.gethostname()
+    assert node.NodeGetInfo(csi.NodeGetInfoRequest(), timeout=30).node_id == socket.gethostname()
 
 
 @pytest.mark.parametrize(

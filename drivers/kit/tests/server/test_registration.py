@@ -27,12 +27,12 @@ def offered(directory, channel):
 
 
 def test_what_is_offered(offered, directory, channel):
-    info = offered.GetInfo(registration.InfoRequest(), timeout=10)
+    info = offered.GetInfo(registration.InfoRequest(), timeout=30)
     assert (info.type, info.name) == ("CSIPlugin", "disk.example.com")
     assert info.endpoint == f"{directory}/csi.sock"
     assert list(info.supported_versions) == ["1.0.0"]
     identity = stubs.IdentityStub(channel(info.endpoint))
-    assert identity.GetPluginInfo(csi.GetPluginInfoRequest(), timeout=10).name == info.name
+    assert identity.GetPluginInfo(csi.GetPluginInfoRequest(), timeout=30).name == info.name
 
 
 def test_only_its_owner_may_use_the_socket(offered, directory):
@@ -45,7 +45,7 @@ def test_only_its_owner_may_use_the_socket(offered, directory):
 
 def test_several_callers_at_a_time(offered):
     """CSI-RGR-07."""
-    calls = [offered.GetInfo.future(registration.InfoRequest(), timeout=10) for _ in range(20)]
+    calls = [offered.GetInfo.future(registration.InfoRequest(), timeout=30) for _ in range(20)]
     assert {call.result().name for call in calls} == {"disk.example.com"}
 
 
@@ -67,10 +67,10 @@ def test_a_refusal_is_logged_and_the_socket_stays(server, channel, caplog):
         ({"plugin_registered": False}, "no reason given"),
         ({"plugin_registered": True}, ""),
     ):
-        stub.NotifyRegistrationStatus(registration.RegistrationStatus(**status), timeout=10)
+        stub.NotifyRegistrationStatus(registration.RegistrationStatus(**status), timeout=30)
         assert server.outcome == outcome
     assert "driver=disk.example.com registration refused: no such version" in caplog.text
-    assert stub.GetInfo(registration.InfoRequest(), timeout=10).name == "disk.example.com"
+    assert stub.GetInfo(registration.InfoRequest(), timeout=30).name == "disk.example.com"
 
 
 def test_the_offer_is_taken_back_before_the_driver_goes(directory, channel):
@@ -78,7 +78,7 @@ def test_the_offer_is_taken_back_before_the_driver_goes(directory, channel):
     driver = CsiServer(null_driver(), f"{directory}/csi.sock", registration_dir=f"{directory}/registry")
     driver.start()
     with ThreadPoolExecutor(1) as pool:
-        pool.submit(driver.stop, 0).result(10)
+        pool.submit(driver.stop, 0).result(30)
     assert os.listdir(f"{directory}/registry") == []
     assert os.listdir(directory) == ["registry"]
 
@@ -87,7 +87,7 @@ def test_br21_the_older_one_leaves_the_newer_ones_offer(server, directory, chann
     newer = RegistrationServer("disk.example.com", "/run/new.sock", directory)
     newer.start()
     server.stop()
-    info = stubs.RegistrationStub(channel(newer.path)).GetInfo(registration.InfoRequest(), timeout=10)
+    info = stubs.RegistrationStub(channel(newer.path)).GetInfo(registration.InfoRequest(), timeout=30)
     assert info.endpoint == "/run/new.sock"
     newer.stop()
     assert os.listdir(directory) == []

@@ -41,7 +41,7 @@ def driver(node, name="disk.example.com", **options):
 
 
 def name_of(channel):
-    return stubs.IdentityStub(channel).GetPluginInfo(csi.GetPluginInfoRequest(), timeout=10).name
+    return stubs.IdentityStub(channel).GetPluginInfo(csi.GetPluginInfoRequest(), timeout=30).name
 
 
 @pytest.fixture
@@ -122,14 +122,14 @@ def test_br21_calls_of_the_older_one_end_while_the_newer_one_serves(directory, c
     old = CsiServer(driver(node, "old.example.com"), path)
     old.start()
     running = publishing(channel(path))
-    node.begun.acquire(timeout=10)
+    node.begun.acquire(timeout=30)
     with CsiServer(driver(node, "new.example.com"), path, grace_seconds=0):
         stopping = threading.Thread(target=old.stop)
         stopping.start()
         assert name_of(channel(path)) == "new.example.com"
         node.go_on.set()
         assert running.result() == csi.NodePublishVolumeResponse()
-        stopping.join(10)
+        stopping.join(30)
         assert not stopping.is_alive()
         assert name_of(channel(path)) == "new.example.com"
 
@@ -153,17 +153,17 @@ def test_running_calls_end_and_new_ones_find_no_door(directory, channel, node, p
     server.start()
     opened = channel(server.path)
     running = publishing(opened)
-    node.begun.acquire(timeout=10)
+    node.begun.acquire(timeout=30)
     left = []
     stopping = threading.Thread(target=lambda: left.append(server.stop(60)))
     stopping.start()
     late = channel(server.path)
-    code, _ = failure(lambda timeout: publishing(opened, "other").result(10))
+    code, _ = failure(lambda timeout: publishing(opened, "other").result(30))
     assert code == "UNAVAILABLE"
     assert not os.path.exists(server.path)
     assert failure(stubs.IdentityStub(late).Probe, csi.ProbeRequest())[0] == "UNAVAILABLE"
     node.go_on.set()
-    stopping.join(10)
+    stopping.join(30)
     assert running.result() == csi.NodePublishVolumeResponse()
     assert left == [[]]
 
@@ -172,7 +172,7 @@ def test_what_does_not_end_is_named(directory, channel, node, publishing, caplog
     server = CsiServer(driver(node), f"{directory}/csi.sock")
     server.start()
     running = publishing(channel(server.path))
-    node.begun.acquire(timeout=10)
+    node.begun.acquire(timeout=30)
     assert server.stop(0) == ["NodePublishVolume"]
     assert "call=NodePublishVolume has been running for" in caplog.text
     with pytest.raises(grpc.RpcError):
@@ -183,7 +183,7 @@ def test_a_driver_can_be_served_again(directory, channel, node):
     same = driver(node)
     for _ in range(2):
         with CsiServer(same, f"{directory}/csi.sock", grace_seconds=0):
-            assert stubs.IdentityStub(channel(f"{directory}/csi.sock")).Probe(csi.ProbeRequest(), timeout=10)
+            assert stubs.IdentityStub(channel(f"{directory}/csi.sock")).Probe(csi.ProbeRequest(), timeout=30)
 
 
 def test_nothing_is_served_when_it_cannot_register(directory, node):
@@ -200,11 +200,11 @@ def test_br30_probe_answers_while_all_workers_are_busy(served, node, publishing,
     channel = served(driver(node, workers=workers))
     running = [publishing(channel, f"v{number}") for number in range(workers + 1)]
     for _ in range(workers):
-        assert node.begun.acquire(timeout=10)
+        assert node.begun.acquire(timeout=30)
     assert not node.begun.acquire(blocking=False), "one call waits for a worker"
-    assert stubs.IdentityStub(channel).Probe(csi.ProbeRequest(), timeout=10).ready.value
-    assert stubs.NodeStub(channel).NodeGetInfo(csi.NodeGetInfoRequest(), timeout=10).node_id == "n"
-    assert stubs.NodeStub(channel).NodeGetCapabilities(csi.NodeGetCapabilitiesRequest(), timeout=10)
+    assert stubs.IdentityStub(channel).Probe(csi.ProbeRequest(), timeout=30).ready.value
+    assert stubs.NodeStub(channel).NodeGetInfo(csi.NodeGetInfoRequest(), timeout=30).node_id == "n"
+    assert stubs.NodeStub(channel).NodeGetCapabilities(csi.NodeGetCapabilitiesRequest(), timeout=30)
     assert name_of(channel) == "disk.example.com"
     node.go_on.set()
     for call in running:
@@ -223,8 +223,8 @@ def test_ready_is_asked_at_each_probe(served, node, failure):
         return answer
 
     probe = stubs.IdentityStub(served(driver(node, ready=ready))).Probe
-    assert not probe(csi.ProbeRequest(), timeout=10).ready.value
-    assert probe(csi.ProbeRequest(), timeout=10).ready.value
+    assert not probe(csi.ProbeRequest(), timeout=30).ready.value
+    assert probe(csi.ProbeRequest(), timeout=30).ready.value
     assert failure(probe, csi.ProbeRequest()) == ("FAILED_PRECONDITION", "no kernel module")
 
 

@@ -67,9 +67,9 @@ def test_it_is_handed_over_in_the_order_of_coming():
 
             waiting.append(threading.Thread(target=take))
             waiting[-1].start()
-            assert context.waiting.wait(10)
+            assert context.waiting.wait(30)
     for thread in waiting:
-        thread.join(10)
+        thread.join(30)
     assert order == [0, 1, 2, 3, 4]
 
 
@@ -111,9 +111,9 @@ def test_a_caller_that_hangs_up_leaves_the_line():
     with locks.hold("a"):
         thread = threading.Thread(target=take)
         thread.start()
-        assert context.waiting.wait(10)
+        assert context.waiting.wait(30)
         context.hang_up()
-        thread.join(10)
+        thread.join(30)
         assert ended == ["aborted"]
     assert locks._lines == {}
 
@@ -166,8 +166,8 @@ def staging(channel, capability, volume_id="v"):
 def test_calls_of_one_volume_through_the_server(served, gate, capability, failure):
     channel = served(Driver("disk.example.com", "1", node=gate, node_id="n", queue_seconds=0))
     first, other = staging(channel, capability), staging(channel, capability, "other")
-    assert gate.begun.acquire(timeout=10)
-    assert gate.begun.acquire(timeout=10)
+    assert gate.begun.acquire(timeout=30)
+    assert gate.begun.acquire(timeout=30)
     request = csi.NodeUnstageVolumeRequest(volume_id="v", staging_target_path="/s")
     code, message = failure(stubs.NodeStub(channel).NodeUnstageVolume, request)
     assert code == "ABORTED"
@@ -175,14 +175,14 @@ def test_calls_of_one_volume_through_the_server(served, gate, capability, failur
     gate.open.set()
     first.result()
     other.result()
-    stubs.NodeStub(channel).NodeUnstageVolume(request, timeout=10)
+    stubs.NodeStub(channel).NodeUnstageVolume(request, timeout=30)
 
 
 def test_without_a_queue_the_author_sees_to_it(served, gate, capability):
     channel = served(Driver("disk.example.com", "1", node=gate, node_id="n", queue_seconds=None))
     calls = [staging(channel, capability), staging(channel, capability)]
-    assert gate.begun.acquire(timeout=10)
-    assert gate.begun.acquire(timeout=10)
+    assert gate.begun.acquire(timeout=30)
+    assert gate.begun.acquire(timeout=30)
     gate.open.set()
     for call in calls:
         call.result()

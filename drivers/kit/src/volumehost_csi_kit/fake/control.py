@@ -71,7 +71,7 @@ class ControlServer:
 class ControlClient:
     """The other end. Each request has a connection of its own, so a driver that was restarted is no matter."""
 
-    def __init__(self, path: str, timeout: float = 10.0) -> None:
+    def __init__(self, path: str, timeout: float = 30.0) -> None:
         self._path = path
         self._timeout = timeout
 

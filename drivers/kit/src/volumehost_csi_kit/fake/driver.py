@@ -125,7 +125,7 @@ class FakeDriver:
         """Forget the calls so far."""
         self._recorder.clear()
 
-    def wait_for(self, name: str, count: int = 1, *, ended: bool = False, timeout: float = 10.0) -> list[Call]:
+    def wait_for(self, name: str, count: int = 1, *, ended: bool = False, timeout: float = 30.0) -> list[Call]:
         """Wait until there have been ``count`` calls of that name, with ``ended`` until as many are answered.
 
         :raises TimeoutError: there were not; says which there were.

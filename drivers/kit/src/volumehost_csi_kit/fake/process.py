@@ -84,17 +84,17 @@ class FakeDriverProcess:
             self.kill()
             raise RuntimeError(f"the fake driver did not start: {self.log()}")
 
-    def stop(self, timeout: float = 10.0) -> int:
+    def stop(self, timeout: float = 30.0) -> int:
         """Ask it to end (SIGTERM), release what hangs, and wait; its exit code."""
         if self.pid is not None and not self._null:
             self.release()
         return self._end(signal.SIGTERM, timeout)
 
-    def kill(self, timeout: float = 10.0) -> None:
+    def kill(self, timeout: float = 30.0) -> None:
         """Kill it (SIGKILL); its socket's file stays."""
         self._end(signal.SIGKILL, timeout)
 
-    def wait(self, timeout: float = 10.0) -> int:
+    def wait(self, timeout: float = 30.0) -> int:
         """Wait until it has ended, by script say; its exit code, negative for a signal.
 
         :raises subprocess.TimeoutExpired: it has not, after ``timeout`` seconds.
@@ -137,7 +137,7 @@ class FakeDriverProcess:
         """What it was asked so far, also before it was last started, in the order of the beginning."""
         return [call for call in read_calls(self._calls_path) if name in ("", call.name)]
 
-    def wait_for(self, name: str, count: int = 1, *, ended: bool = False, timeout: float = 10.0) -> list[Call]:
+    def wait_for(self, name: str, count: int = 1, *, ended: bool = False, timeout: float = 30.0) -> list[Call]:
         """Wait until there have been ``count`` calls of that name, with ``ended`` until as many are answered.
 
         :raises TimeoutError: there were not; says which there were.

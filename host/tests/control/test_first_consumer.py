@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from volumehost.api.convert import to_object
-from volumehost.api.objects import CSIDriver, CSINode, CSIStorageCapacity, Node, Pod
+from volumehost.api.objects import CSIDriver, CSINode, CSIStorageCapacity, Node, PersistentVolumeClaim, Pod
 
 DRIVER = "driver.example.com"
 SELECTED = "volume.kubernetes.io/selected-node"
@@ -210,11 +210,12 @@ def test_capacity_that_nobody_tells_of_is_missed_only_where_somebody_should(
     delayed.external_drivers = external
     register(delayed, [])
     delayed.api.create(to_object(CSIDriver, {"metadata": {"name": DRIVER}, "spec": {"storageCapacity": True}}))
-    delayed.api.create(make.claim())
+    delayed.api.create(make.claim(annotations={SELECTED: "node-1"}))
     delayed.api.create(make.pod(claims=["data"]))
     delayed.run_all(first_delay=1000.0)
     if external:
-        waits_with(delayed, "the driver tells of none")
+        delayed.wait(lambda: bool(delayed.events("ProvisioningFailed")))
+        assert "the driver tells of none" in delayed.events("ProvisioningFailed")[0].message
     else:
         delayed.wait(delayed.bound)
 
@@ -233,6 +234,28 @@ def test_a_volume_made_by_hand_is_taken_when_the_node_reaches_it(delayed: Any, m
     delayed.api.create(make.pod(claims=["data"]))
     delayed.wait(delayed.bound)
     assert delayed.claim().spec.volume_name == "near"
+
+
+def test_where_there_is_a_scheduler_it_chooses(delayed: Any, make: Any) -> None:
+    """PVC-51: and chooses again when nothing can be made for the node that it chose."""
+    delayed.external_drivers = True
+    register(delayed, [])
+    delayed.api.create(make.claim())
+    delayed.api.create(make.pod(claims=["data"]))
+    delayed.run_all(first_delay=1000.0)
+    delayed.wait(lambda: bool(delayed.events("WaitForPodScheduled")))
+    delayed.driver.fail("create_volume", "RESOURCE_EXHAUSTED")
+    delayed.driver.fail("create_volume", "DEADLINE_EXCEEDED")
+    chosen = {"metadata": {"annotations": {SELECTED: "node-1"}}}
+    delayed.api.patch(PersistentVolumeClaim, "data", chosen, "default")
+    delayed.wait(lambda: bool(delayed.events("ProvisioningFailed")))
+    delayed.wait(lambda: SELECTED not in delayed.claim().metadata.annotations)
+    delayed.settle()
+    assert delayed.driver.count("create_volume") == 1
+    delayed.api.patch(PersistentVolumeClaim, "data", chosen, "default")
+    delayed.wait(lambda: len(delayed.events("ProvisioningFailed")) == 2)
+    delayed.settle()
+    assert SELECTED in delayed.claim().metadata.annotations, "the volume may exist: it must be asked for just so again"
 
 
 def test_a_node_that_a_scheduler_selected_is_kept(delayed: Any, make: Any) -> None:

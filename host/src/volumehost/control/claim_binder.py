@@ -130,7 +130,10 @@ class ClaimBinder:
 
     def _node_for(self, claim: PersistentVolumeClaim, storage_class: StorageClass | None) -> NodeView | None:
         """The node that the claim waits for, where its class waits for one."""
-        return selected_node(self._api, claim, self._context.node_name) if is_delayed(storage_class) else None
+        if not is_delayed(storage_class):
+            return None
+        context = self._context
+        return selected_node(self._api, claim, context.node_name, has_scheduler=context.external_drivers)
 
     def _provision(
         self,

@@ -91,7 +91,8 @@ class ControlContext:
     ``driver(name)`` is the registered storage driver, started if need be; it raises StorageDriverUnavailableError.
     ``knows_driver(name)`` tells without starting it whether this host has such a driver at all.
     ``wall_clock`` is seconds since the epoch. ``external_drivers``: whether drivers that this host does not have are
-    served by others, as in a cluster; without that, an unknown driver is an error of the object that names it.
+    served by others, as in a cluster, where a scheduler chooses nodes too; without that, an unknown driver is an error
+    of the object that names it, and this node is the only one.
     ``volume_in_use(node, unique volume name)`` tells whether a node that this process knows of itself still has a
     volume staged or mounted.
     """

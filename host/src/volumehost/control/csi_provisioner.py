@@ -171,9 +171,9 @@ class CsiProvisioner:
         return clear_intent(self._api, claim)
 
 
-def is_final(error: StorageDriverError) -> bool:
+def is_final(error: Exception) -> bool:
     """Whether a failed CreateVolume surely created nothing; RESOURCE_EXHAUSTED means that there is no room."""
-    return error.code == "RESOURCE_EXHAUSTED" or is_operation_finished_error(error)
+    return getattr(error, "code", "") == "RESOURCE_EXHAUSTED" or is_operation_finished_error(error)
 
 
 def _problem(created: CreatedVolume, intent: Intent) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from volumehost.control.csi_provisioner import CsiProvisioner
+from volumehost.control.csi_provisioner import CsiProvisioner, is_final
 from volumehost.control.drivers import unknown_driver
 from volumehost.control.intent import has_intent
 from volumehost.control.matching import NodeView
@@ -54,6 +54,8 @@ class Provisioner:
             raise
         except Exception as error:
             self._context.event(claim, "Warning", "ProvisioningFailed", f"failed to provision volume: {error}")
+            if node is not None and self._context.external_drivers and is_final(error):
+                self._let_scheduler_choose_again(claim)
             raise
 
     def abandon(self, claim: PersistentVolumeClaim) -> None:
@@ -129,6 +131,15 @@ class Provisioner:
         if marks.items() <= claim.metadata.annotations.items():
             return claim
         return update(self._api, claim, change)
+
+    def _let_scheduler_choose_again(self, claim: PersistentVolumeClaim) -> None:
+        """PVC-51: in a cluster another node may do. Without one there is no other, and nobody to choose it."""
+
+        def change(fresh: PersistentVolumeClaim) -> None:
+            annotations = fresh.metadata.annotations
+            fresh.metadata.annotations = {key: text for key, text in annotations.items() if key != SELECTED_NODE}
+
+        update(self._api, claim, change)
 
     def _made(self, claim: PersistentVolumeClaim, volume: PersistentVolume) -> PersistentVolume:
         text = f"Successfully provisioned volume {volume.metadata.name}"

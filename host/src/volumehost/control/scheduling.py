@@ -58,10 +58,10 @@ def users_of(api: ApiClient, claim: PersistentVolumeClaim) -> list[Pod]:
     ]
 
 
-def selected_node(api: ApiClient, claim: PersistentVolumeClaim, here: str) -> NodeView | None:
-    """The node that was selected for the claim, or this one when a pod that is to run here waits for it."""
+def selected_node(api: ApiClient, claim: PersistentVolumeClaim, here: str, *, has_scheduler: bool) -> NodeView | None:
+    """The node that was selected for the claim; without a scheduler this one, when a pod waits that may run here."""
     name = claim.metadata.annotations.get(SELECTED_NODE, "")
-    if not name and any(pod.spec.node_name in {"", here} for pod in users_of(api, claim)):
+    if not name and not has_scheduler and any(pod.spec.node_name in {"", here} for pod in users_of(api, claim)):
         name = here
     return node_view(api, name, here) if name else None
 

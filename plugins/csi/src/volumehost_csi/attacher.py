@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 from volumehost.errors import (
     AlreadyExistsError,
     ApiError,
+    InvalidObjectError,
     NotAvailableOnHostError,
     ObjectNotFoundError,
     OperationError,
     SpecError,
     TransientOperationError,
+    UncertainProgressError,
     VolumeHostError,
 )
 from volumehost_csi.attachment_wait import attachment_failed, wait_until_attached, wait_until_gone
@@ -40,20 +42,29 @@ class CSIAttacher:
         """Make the VolumeAttachment, unless it is there, and wait until it is attached; returns "" (CSI-ATT-02 to -10).
 
         :raises NotAvailableOnHostError: the host of a node in a cluster does not attach (CSI-ATT-01).
+        :raises InvalidObjectError: the API refuses the object; nothing was started.
         :raises UncertainProgressError: it failed or took too long; the object stays, and its attacher keeps trying.
         """
         self._require_attaching("attaching a CSI volume")
         source = persistent_source(spec)
         api = self._services.require_api("attaching a CSI volume")
         name = attachment_name(source.volume_handle, source.driver, node_name)
-        attachment, ours = self._ensure(api, spec, name, source.driver, node_name)
-        attached = wait_until_attached(
-            api,
-            attachment,
-            driver=source.driver,
-            timeout=self._services.settings.attach_timeout,
-            unneeded=lambda: not self._services.driver_objects.treatment(source.driver).attach_required,
-        )
+        try:
+            attachment, ours = self._ensure(api, spec, name, source.driver, node_name)
+            attached = wait_until_attached(
+                api,
+                attachment,
+                driver=source.driver,
+                timeout=self._services.settings.attach_timeout,
+                unneeded=lambda: not self._services.driver_objects.treatment(source.driver).attach_required,
+            )
+        except InvalidObjectError:
+            raise
+        except ApiError as error:
+            # The object may be there, and then its attacher acts on it.
+            raise UncertainProgressError(
+                error.reason, action=f"attaching with the VolumeAttachment {name}", subject=name, hint=error.hint
+            ) from error
         if not attached and ours:
             # Its CSIDriver came while we waited, and says that nothing is attached: leave no phantom (BR-49).
             _delete(api, name)

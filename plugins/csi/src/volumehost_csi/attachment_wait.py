@@ -100,7 +100,8 @@ def attachment_failed(
     error: VolumeError, driver: str, call: str, action: str, name: str
 ) -> StorageDriverUncertainError:
     """The attacher's error; uncertain, since the object stays and the attacher goes on by itself (CSI-ATT-09)."""
-    code = dict(enumerate(_CODES)).get(error.error_code, "") if error.error_code is not None else ""
+    number = error.error_code
+    code = _CODES[number] if number is not None and 0 <= number < len(_CODES) else ""
     return StorageDriverUncertainError(
         error.message or "its attacher reported an error without a message",
         driver=driver,

@@ -18,7 +18,7 @@ from volumehost_csi.client import STAGE_UNSTAGE_VOLUME, VOLUME_MOUNT_GROUP
 from volumehost_csi.context import publish_context, secret_values
 from volumehost_csi.mounter import DIRECTORY_MODE, record_not_written, selinux_option
 from volumehost_csi.names import staging_path
-from volumehost_csi.removal import is_mounted, remove_mount
+from volumehost_csi.removal import clean_up, is_mounted, remove_mount
 from volumehost_csi.source import capability, persistent_source
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class CSIDeviceMounter:
             )
         except VolumeHostError as error:
             if is_operation_finished_error(error):
-                _clean_up(device_mount_path)
+                clean_up(device_mount_path)
             raise
 
     def _prepare(self, path: str, driver: str, handle: str, label: str) -> None:
@@ -113,7 +113,7 @@ class CSIDeviceMounter:
         try:
             vol_data.write(os.path.dirname(path), record)
         except OSError as error:
-            _clean_up(path)
+            clean_up(path)
             raise record_not_written(os.path.dirname(path), error) from error
 
 
@@ -174,11 +174,3 @@ def unstage(client: NodeClient, handle: str, path: str, *, recorded: bool) -> No
             raise
         # A driver that has forgotten how: whether something is mounted still, the removal finds out.
         logger.warning("the CSI driver %s staged %s once and cannot unstage it any more", client.driver, path)
-
-
-def _clean_up(path: str) -> None:
-    """Take away what a call that certainly failed left; what cannot go now goes when the device is unmounted."""
-    try:
-        remove_mount(path)
-    except VolumeHostError as error:
-        logger.warning("cleaning up after a staging that failed: %s", error)

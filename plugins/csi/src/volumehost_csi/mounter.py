@@ -5,7 +5,6 @@ The order of the steps is the rules'; what each failure leaves on disk is the ma
 
 from __future__ import annotations
 
-import logging
 import os
 import time
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from volumehost_csi.after_publish import apply_group, needs_relabel
 from volumehost_csi.client import STAGE_UNSTAGE_VOLUME, VOLUME_MOUNT_GROUP
 from volumehost_csi.context import check_attributes, publish_additions, publish_context, secret_values
 from volumehost_csi.names import attachment_name, ephemeral_handle, shorten, staging_path, target_path
-from volumehost_csi.removal import remove_mount
+from volumehost_csi.removal import clean_up
 from volumehost_csi.source import EPHEMERAL, PERSISTENT, capability, sources
 
 if TYPE_CHECKING:
@@ -30,8 +29,6 @@ if TYPE_CHECKING:
     from volumehost_csi.client import NodeClient
     from volumehost_csi.driver_objects import DriverTreatment
     from volumehost_csi.services import Services
-
-logger = logging.getLogger(__name__)
 
 DIRECTORY_MODE = 0o750
 
@@ -121,7 +118,7 @@ class CSIMounter:
         except VolumeHostError as error:
             # A pod may still use what an earlier call mounted (CSI-MNT-18, -19, BR-38).
             if is_operation_finished_error(error) and not (args.is_remount or args.reconstructed_volume):
-                _clean_up(directory)
+                clean_up(directory)
             raise
         self._needs_relabel = needs_relabel(self._services, directory, request.selinux_label)
         if args.fs_group is not None and request.host_applies_group:
@@ -190,7 +187,7 @@ class CSIMounter:
             vol_data.write(directory, record)
         except OSError as error:
             if not os.path.exists(f"{directory}/{vol_data.FILE_NAME}"):
-                _clean_up(target)
+                clean_up(target)
             raise record_not_written(directory, error) from error
 
     def _apply_group(self, directory: str, args: MounterArgs) -> None:
@@ -237,11 +234,3 @@ def record_not_written(directory: str, error: OSError) -> OperationError:
         subject=directory,
         hint="nothing was mounted; it is tried again",
     )
-
-
-def _clean_up(target: str) -> None:
-    """Take away what a call that certainly failed left; what cannot go now goes at teardown."""
-    try:
-        remove_mount(target)
-    except VolumeHostError as error:
-        logger.warning("cleaning up after a mount that failed: %s", error)

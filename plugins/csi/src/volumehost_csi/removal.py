@@ -7,6 +7,7 @@ what something is mounted on, so no look before is needed that could be out of d
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import stat
 from typing import TYPE_CHECKING
@@ -16,6 +17,8 @@ from volumehost_csi import vol_data
 
 if TYPE_CHECKING:
     from volumehost.host_services import MountInterface
+
+logger = logging.getLogger(__name__)
 
 
 def remove_mount(target: str) -> None:
@@ -72,6 +75,14 @@ def _removal_error(path: str, error: OSError) -> RemovalError:
         paths=[path],
         hint="it was written while nothing was mounted there; move it away if it matters, then remove it",
     )
+
+
+def clean_up(target: str) -> None:
+    """Take away what a call that certainly failed left; what cannot go now goes at teardown."""
+    try:
+        remove_mount(target)
+    except VolumeHostError as error:
+        logger.warning("cleaning up after a mount that failed: %s", error)
 
 
 def is_mounted(mounter: MountInterface, path: str) -> bool:

@@ -15,12 +15,14 @@ from volumehost.api.objects import (
     VolumeError,
 )
 from volumehost.errors import (
+    InvalidObjectError,
     NotAvailableOnHostError,
     OperationError,
     SpecError,
     StorageDriverUncertainError,
     StoreError,
     TransientOperationError,
+    UncertainProgressError,
     is_uncertain_progress_error,
 )
 from volumehost_csi.names import attachment_name
@@ -183,6 +185,23 @@ def test_br_49_attachability_is_asked_anew_each_time(attaching, spec, csi_driver
     assert plugin.can_attach(spec) is True
     csi_driver(attach_required=False)
     assert plugin.can_attach(spec) is False
+
+
+def test_an_api_that_fails_meanwhile_leaves_it_uncertain_and_one_that_refuses_does_not(
+    attaching, api, spec, monkeypatch
+):
+    def fail(*arguments, **options):
+        raise StoreError("the disk is gone")
+
+    plugin = attaching()
+    spec.persistent_volume.spec.csi.driver = "UPPER/case"
+    with pytest.raises(InvalidObjectError):
+        plugin.new_attacher().attach(spec, NODE)
+    spec.persistent_volume.spec.csi.driver = NAME
+    monkeypatch.setattr(api, "watch", fail)
+    with pytest.raises(UncertainProgressError, match="the disk is gone"):
+        plugin.new_attacher().attach(spec, NODE)
+    assert api.get(VolumeAttachment, ATTACHMENT)
 
 
 def test_csi_att_01_the_host_of_a_node_in_a_cluster_neither_attaches_nor_detaches(plugin, api, make_pv):

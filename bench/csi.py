@@ -134,7 +134,7 @@ def tmpfs() -> Iterator[str]:
             bare.umount(directory)
 
 
-def _crowd(pool: ThreadPoolExecutor, cycle: Callable[[int], None]) -> float:
+def crowd(pool: ThreadPoolExecutor, cycle: Callable[[int], None]) -> float:
     """Seconds per volume, all workers at once."""
 
     def work(worker: int) -> None:
@@ -159,7 +159,7 @@ def _times(base: str) -> Iterator[Figure]:
         ours_alone, anchor_alone = interleaved(ours, anchor, rounds=15, batch_seconds=0.1)
         yield Figure("node cycle through the plugin, 1 worker", ours_alone, anchor_alone, "bare grpcio", 1.7, 1.4)
         pool = stack.enter_context(ThreadPoolExecutor(WORKERS))
-        crowds = [(_crowd(pool, ours), _crowd(pool, anchor)) for _ in range(ROUNDS + 1)][1:]
+        crowds = [(crowd(pool, ours), crowd(pool, anchor)) for _ in range(ROUNDS + 1)][1:]
         ours_many, anchor_many = (statistics.median(column) for column in zip(*crowds, strict=True))
         yield Figure(f"the same, {WORKERS} workers", ours_many, anchor_many, f"{WORKERS} threads of bare grpcio")
 

@@ -228,3 +228,24 @@ def test_a_volume_that_is_published_is_not_unstaged_wire15(parts) -> None:
     with pytest.raises(FailedPreconditionError, match="published at"):
         parts.staging.unstage(id, parts.path("stage-one"))
     parts.tear_down(id)
+
+
+def test_a_filesystem_that_is_still_mounted_is_not_grown_through_its_image(parts) -> None:
+    """Somebody has unmounted the staging path, a target still shows the filesystem."""
+    id = parts.staged(size=16 * MiB)
+    target = parts.path("target")
+    parts.publishing.publish(id, parts.path("stage-one"), target, parts.WRITER)
+    with open(f"{target}/file", "wb") as file:
+        file.write(b"data")
+    parts.state.mounter.unmount(parts.path("stage-one"))
+    parts.volumes.expand(id, 48 * MiB, 0)
+    parts.staging.stage(id, parts.path("stage-one"), parts.WRITER)
+    parts.state.mounter.unmount(target)
+    os.rmdir(target)
+    parts.staging.unstage(id, parts.path("stage-one"))
+    check = subprocess.run(["e2fsck", "-fn", parts.image(id)], check=False, capture_output=True, text=True)
+    assert check.returncode == 0, check.stdout
+    parts.staging.stage(id, parts.path("stage-one"), parts.WRITER)
+    with open(parts.path("stage-one/file"), "rb") as file:
+        assert file.read() == b"data"
+    parts.tear_down(id)

@@ -10,6 +10,7 @@ from typing import Final
 
 from volumehost.errors import FormatError, MountError
 from volumehost.host_services import MountInterface
+from volumehost.mount import loop
 from volumehost.mount.format import (
     DEFAULT_FS_TYPE,
     FILESYSTEM_MISMATCH,
@@ -26,7 +27,7 @@ from volumehost.volumes import Attributes
 from volumehost_loop_driver.errors import FailedPreconditionError, InvalidArgumentError
 from volumehost_loop_driver.images import Images
 from volumehost_loop_driver.records import VolumeRecord
-from volumehost_loop_driver.superblock import read_superblock
+from volumehost_loop_driver.superblock import Superblock, read_superblock
 
 logger = logging.getLogger(__name__)
 
@@ -77,8 +78,7 @@ class Filesystems:
         if not images.is_blank(record.key):
             superblock = read_superblock(images.path(record.key))
             small = superblock is not None and superblock.smaller_than(record.size)
-            if small and superblock is not None and superblock.family == "ext" and may_format:
-                # Before it is mounted, this needs no privilege.
+            if small and may_format and _can_grow_unmounted(superblock, images.path(record.key)):
                 self._grow_unmounted(images.path(record.key))
                 small = False
             return Prepared(fs_type, fresh=False, small=small)
@@ -175,6 +175,11 @@ def check_flags(flags: Sequence[str]) -> None:
                 raise InvalidArgumentError(
                     f"the mount flag {option.strip()!r} is not one of a filesystem", action="read the mount flags"
                 )
+
+
+def _can_grow_unmounted(superblock: Superblock | None, image: str) -> bool:
+    """Whether it grows before it is mounted, which needs no privilege; never while any device shows the image."""
+    return superblock is not None and superblock.family == "ext" and not loop.find(image)
 
 
 def may_grow_mounted_ext(proc: str = "/proc/self") -> bool:

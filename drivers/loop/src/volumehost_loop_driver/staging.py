@@ -144,7 +144,11 @@ class Staging:
         if read_only:
             return
         if prepared.small:
-            self._filesystems.grow(device, path)
+            try:
+                self._filesystems.grow(device, path)
+            except FailedPreconditionError as error:
+                # It can be used as it is; NodeExpandVolume tells its caller.
+                logger.warning("the volume is staged, smaller than it should be: %s", error)
         if capability.mount_group is not None:
             self._filesystems.give_to_group(path, capability.mount_group)
 

@@ -114,23 +114,26 @@ def test_a_driver_that_has_not_registered_on_the_node_is_waited_for(delayed: Any
     delayed.wait(delayed.bound)
 
 
-def test_br_27_a_driver_that_is_only_now_started_labels_the_node_in_time(delayed: Any, make: Any) -> None:
+def test_br_27_a_driver_that_is_only_now_started_labels_the_node_in_time(world: Any, make: Any) -> None:
     """Looking the driver up starts it, and its registration tells where the node is."""
-    find = delayed.find_driver
+    hall = "topology.example.com/hall"
+    find = world.find_driver
 
     def starting(name: str) -> Any:
-        if delayed.api.list(CSINode).items == []:
-            delayed.api.patch(Node, "node-1", {"metadata": {"labels": {"topology.example.com/hall": "7"}}})
-            register(delayed, ["topology.example.com/hall"])
+        if not world.api.list(CSINode).items:
+            world.api.create(to_object(Node, {"metadata": {"name": "node-1", "labels": {hall: "7"}}}))
+            register(world, [hall])
         return find(name)
 
-    delayed.find_driver = starting
-    delayed.api.create(make.claim())
-    delayed.api.create(make.pod(claims=["data"]))
-    delayed.run_all(first_delay=1000.0)
-    delayed.wait(delayed.bound)
-    assert not delayed.events("ProvisioningFailed")
-    assert delayed.driver.last("create_volume")["request"].preferred[0] == {"topology.example.com/hall": "7"}
+    world.find_driver = starting
+    term = {"matchLabelExpressions": [{"key": hall, "values": ["7"]}]}
+    world.api.create(make.storage_class(delayed=True, allowedTopologies=[term]))
+    world.api.create(make.claim())
+    world.api.create(make.pod(claims=["data"]))
+    world.run_all(first_delay=1000.0)
+    world.wait(world.bound)
+    assert not world.events("ProvisioningFailed")
+    assert world.driver.last("create_volume")["request"].preferred[0] == {hall: "7"}
 
 
 def test_labels_that_the_registration_should_have_set_are_missed(delayed: Any, make: Any) -> None:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from volumehost.control.create_request import plan_volume, volume_name
 from volumehost.control.data_sources import data_source
 from volumehost.control.intent import Intent, clear_intent, has_intent, read_intent, write_intent
-from volumehost.control.scheduling import node_view
 from volumehost.control.secrets import read_secret
 from volumehost.control.topology import node_affinity
 from volumehost.control.well_known import CLONING_FINALIZER, PROVISIONING_FINALIZER
@@ -140,8 +139,6 @@ class CsiProvisioner:
         storage_class: StorageClass,
         node: NodeView | None,
     ) -> Intent:
-        if node is not None:  # as it is now that the driver has registered, which may have labelled it
-            node = node_view(self._api, node.name, self._context.node_name)
         source = data_source(self._api, claim, driver.name, driver.capabilities().controls)
         intent = plan_volume(self._api, driver, claim, storage_class, source=source, node=node)
         if source.claim is not None:

@@ -9,7 +9,7 @@ from volumehost.control.drivers import unknown_driver
 from volumehost.control.intent import has_intent
 from volumehost.control.matching import NodeView
 from volumehost.control.plugin_provisioner import PluginProvisioner
-from volumehost.control.scheduling import why_not_here
+from volumehost.control.scheduling import node_view, why_not_here
 from volumehost.control.well_known import (
     BETA_STORAGE_PROVISIONER,
     NO_PROVISIONER,
@@ -83,12 +83,16 @@ class Provisioner:
         if provisioner == NO_PROVISIONER:
             self._context.progress(claim, f"waiting for a volume: {reasons or 'there is none of its class'}")
             return None
+        is_driver = self._context.knows_driver(provisioner)
+        if is_driver:
+            self._context.driver(provisioner)  # its registration labels the node
         if node is not None:
+            node = node_view(self._api, node.name, self._context.node_name)
             external = self._context.external_drivers
             problem = why_not_here(self._api, claim, storage_class, node, external_drivers=external)
             if problem:
                 raise FailedPreconditionError(problem, action=where)
-        if self._context.knows_driver(provisioner):
+        if is_driver:
             claim = self._announce(claim, provisioner, node)
             return self._made(claim, self._drivers.provision(claim, storage_class, node))
         plugin = self._plugin(provisioner)

@@ -48,7 +48,7 @@ class ProvidedObjects:
         self._statuses = statuses
 
     def watches(self) -> Mapping[type[KubeObject], Affects]:
-        """Nothing: what is deleted comes back with the next start, not at once."""
+        """Nothing: what is deleted comes back when the driver changes or the plane starts, not at once."""
         return {}
 
     def reconcile(self, key: Key) -> float | None:

@@ -22,10 +22,10 @@ from volumehost_csi_kit import csi, endpoints, registration
 class FakePlugin:
     """Serves until :meth:`stop`. ``says`` may be changed at any time; ``statuses`` gets what it is told.
 
-    While it is ``held``, NodeGetInfo does not come back.
+    The call that is ``held`` does not come back before ``hold`` is set.
     """
 
-    def __init__(self, registration_socket: str, driver_socket: str = "", *, held: bool = False, **says: Any) -> None:
+    def __init__(self, registration_socket: str, driver_socket: str = "", *, held: str = "", **says: Any) -> None:
         self.registration_socket = registration_socket
         self.driver_socket = driver_socket
         self.says: dict[str, Any] = {
@@ -43,8 +43,7 @@ class FakePlugin:
         self.statuses: queue.Queue[tuple[bool, str]] = queue.Queue()
         self.calls: list[str] = []
         self.hold = threading.Event()
-        if not held:
-            self.hold.set()
+        self._held = held
         self._servers: list[grpc.Server] = []
         if driver_socket:
             self._serve(
@@ -112,7 +111,7 @@ class FakePlugin:
 
     def _answer(self, call: str, context: grpc.ServicerContext) -> None:
         self.calls.append(call)
-        if call == "NodeGetInfo":
+        if call == self._held:
             self.hold.wait(60)
         code = self.says["fail"].get(call)
         if code:

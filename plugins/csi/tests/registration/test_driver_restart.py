@@ -32,7 +32,7 @@ def test_the_driver_is_never_away_while_it_is_replaced(node, plugin, short_dir, 
     node.wait_registered("a.example.com", old.driver_socket)
     seen: list[str] = []
     node.store.subscribe(lambda name: seen.append(node.endpoint(name)))
-    new = plugin("", held=True)
+    new = plugin("", held="NodeGetInfo")
     new.serve_registration(f"{short_dir}/new.sock")
     os.rename(f"{short_dir}/new.sock", old.registration_socket)
     wait_until(lambda: "NodeGetInfo" in new.calls, "the newer asked")

@@ -170,7 +170,7 @@ def test_deregistering_another_endpoint_changes_nothing(handler, store, plugin) 
 
 def test_a_driver_that_does_not_answer_in_time(handler, store, plugin) -> None:
     """CSI-REG-07: the caller's own deadline."""
-    fake = plugin(held=True)
+    fake = plugin(held="NodeGetInfo")
     with pytest.raises(StorageDriverError, match="DEADLINE_EXCEEDED"):
         handler.register(A, fake.driver_socket, timeout=0.2)
     assert store.names() == []

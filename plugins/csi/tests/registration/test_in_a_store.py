@@ -55,6 +55,14 @@ def test_a_driver_that_restarts_with_the_same_answers_writes_nothing(api_node, p
     assert api_node.csi_node().metadata.resource_version == before
 
 
+def test_a_host_that_ends_takes_no_driver_out(api_node, plugin) -> None:
+    """CSI-RAPI-12 is for a plugin that cannot be told; here it is the host that goes, and the next one asks again."""
+    fake = plugin(api_node.socket("a-reg.sock"), held="NotifyRegistrationStatus")
+    assert fake.statuses.get(timeout=20) == (True, "")
+    api_node.registration.stop(10)
+    assert [each.name for each in api_node.csi_node().spec.drivers] == [A]
+
+
 def test_a_limit_is_refreshed_on_demand_and_by_period(api_node, api, plugin, wait_until) -> None:
     """CSI-REG-16, CSI-UPD-02, -03."""
     api.create(CSIDriver(metadata=ObjectMeta(name=A), spec=CSIDriverSpec(node_allocatable_update_period_seconds=10)))

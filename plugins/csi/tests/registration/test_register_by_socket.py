@@ -130,7 +130,7 @@ def test_a_driver_that_cannot_be_told_that_it_is_registered_is_not(node, plugin)
 
 def test_a_socket_that_leaves_while_it_is_registered_is_deregistered(node, plugin, wait_until) -> None:
     """CSI-RAPI-09: NodeGetInfo is under way when the socket goes."""
-    fake = plugin(node.socket("a-reg.sock"), held=True)
+    fake = plugin(node.socket("a-reg.sock"), held="NodeGetInfo")
     wait_until(lambda: "NodeGetInfo" in fake.calls, "NodeGetInfo")
     os.unlink(fake.registration_socket)
     wait_until(lambda: not node.manager.statuses(), "the removal seen")
@@ -144,7 +144,7 @@ def test_a_socket_that_leaves_while_it_is_registered_is_deregistered(node, plugi
 
 def test_a_driver_that_hangs_holds_up_no_other(node, plugin, wait_until) -> None:
     """CSI-PM-09."""
-    hanging = [plugin(node.socket(f"h{n}-reg.sock"), name=f"h{n}.example.com", held=True) for n in range(4)]
+    hanging = [plugin(node.socket(f"h{n}-reg.sock"), name=f"h{n}.example.com", held="NodeGetInfo") for n in range(4)]
     plugin(node.socket("z-reg.sock"), name="z.example.com")
     node.wait_registered("z.example.com")
     for each in hanging:
@@ -155,7 +155,7 @@ def test_a_driver_that_hangs_holds_up_no_other(node, plugin, wait_until) -> None
 
 def test_ending_does_not_wait_for_a_driver_that_hangs(make_node, bare_host, plugin, wait_until) -> None:
     node = make_node(bare_host)
-    fake = plugin(node.socket("a-reg.sock"), held=True)
+    fake = plugin(node.socket("a-reg.sock"), held="NodeGetInfo")
     wait_until(lambda: "NodeGetInfo" in fake.calls, "NodeGetInfo")
     node.close()
     assert not [each.name for each in threading.enumerate() if each.name.startswith("volumehost-")]

@@ -110,7 +110,7 @@ def test_one_channel_for_each_registration(plugin) -> None:
 def test_calls_on_their_way_are_not_broken_off_when_the_driver_leaves(plugin, wait_until) -> None:
     """The old process may just be finishing one; channels are closed when no call can be left on them."""
     now = [0.0]
-    store, fake = DriverStore(clock=lambda: now[0]), plugin(node_id="n1", held=True)
+    store, fake = DriverStore(clock=lambda: now[0]), plugin(node_id="n1", held="NodeGetInfo")
     one = instance(endpoint=fake.driver_socket)
     store.add(one)
     channel, answers = one.channel(), []

@@ -143,8 +143,9 @@ class Operations:
         try:
             plugin.notify(registered=True)
         except NotificationError:
-            self._registered.remove(socket.path)
-            handler.deregister(info.name, endpoint, identity=socket)
+            if not self._closed:  # otherwise it is this host that ends, not the plugin (CSI-RAPI-12)
+                self._registered.remove(socket.path)
+                handler.deregister(info.name, endpoint, identity=socket)
             raise
 
     def _handler_for(self, info: PluginInfo, socket: DesiredSocket) -> PluginHandler:

@@ -163,9 +163,10 @@ class RegistrationSocket:
 
         with endpoints.reachable(self.path) as path, self._connected(path) as connection:
             self._greeting = connection
-            connection.sendall(_CLIENT_GREETING)
             header = b""
-            while len(header) < _FRAME_HEADER_BYTES:
+            if not self._closed.is_set():  # whoever closes this from now on ends the wait
+                connection.sendall(_CLIENT_GREETING)
+            while not self._closed.is_set() and len(header) < _FRAME_HEADER_BYTES:
                 connection.settimeout(max(0.001, deadline - time.monotonic()))
                 received = connection.recv(_FRAME_HEADER_BYTES - len(header))
                 if not received:

@@ -271,3 +271,21 @@ def test_an_observer_is_told_of_every_step(manager, bind, nfs):
         *(("volume_unmount", step) for step in ("plugin", "journal", "clean-subpaths", "tear-down", "mark-unmounted")),
     ]
     assert {volume for _, _, volume, _ in seen} == {f"example.com/bind/{seen[0][3]}-a"}
+
+
+def test_a_reconcile_between_the_wish_and_the_word_that_the_pod_may_be_mounted_loses_nothing(manager, bind, nfs):
+    """Another thread looks at the new volume before the pod itself is entered, and passes it over."""
+    node = manager(bind())
+    parts = node._now.parts
+    resolve = parts.populator._resolver.resolve
+
+    class Eager(dict):
+        def items(self):
+            for name, use in super().items():
+                yield name, use
+                parts.reconciler.run()  # the wish is entered, the pod is not
+
+    parts.populator._resolver.resolve = lambda pod, used: Eager(resolve(pod, used))
+    container = {"name": "c", "image": "i", "volumeMounts": [{"name": "v", "mountPath": "/v"}]}
+    pod = {"metadata": {"name": "web"}, "spec": {"containers": [container], "volumes": [nfs()]}}
+    assert node.mount_pod(pod, timeout=5).ready

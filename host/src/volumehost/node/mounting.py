@@ -50,6 +50,7 @@ class PodMounting:
             if use.remounts:
                 self._actual.mark_remount_required(use.volume, uid)
         self.notice_lost_mounts(uid)
+        parts.reconciler.look_at_uses(uid)
         parts.reconciler.run()
 
     def sync(self) -> None:
@@ -201,5 +202,6 @@ class PodMounting:
         """Look anew at what the pod's volumes lead to, since it may have changed."""
         parts, uid = self._parts, record.pod.metadata.uid
         self._look_after(parts.populator.add(record.pod), delay)
+        parts.reconciler.look_at_uses(uid)
         parts.reconciler.run()
         parts.waits.notify(uid)

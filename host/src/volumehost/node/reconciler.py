@@ -112,6 +112,11 @@ class Reconciler:
         for mount in self._services.actual.mounts_of_pod(pod_uid):
             self._dirty.mark(mount.volume, pod_uid)
 
+    def look_at_uses(self, pod_uid: str) -> None:
+        """The pod may be mounted from now on: what changed before that may have been passed over."""
+        for volume in self._services.desired.volumes_of_pod(pod_uid):
+            self._dirty.mark(volume, pod_uid)
+
     def look_at_volume(self, volume: str) -> None:
         """Nobody may want the volume any more: look at it in the next run."""
         self._dirty.mark(volume, "")

@@ -222,6 +222,7 @@ def test_scen16_a_driver_that_cannot_grow_what_is_in_use_is_asked_once_and_again
     _grow(node)
     _sync(node)
     until(lambda: _volume(node).resize_hold.value == "in-use")
+    until(lambda: [condition.message for condition in _claim(node).status.conditions] == ["in use"])
     _sync(node)
     until(lambda: not node._now.parts.pending.running())
     assert growing.count("node_expand") == 1
@@ -320,6 +321,19 @@ def test_br44_an_expansion_that_a_crash_interrupted_goes_on_after_the_restart(ma
     node.mount_pod(_pod(), timeout=30)
     assert len(growing.expansions) == 1
     assert _claim(node).status.allocated_resource_statuses == {}
+
+
+def test_br44_what_was_mounted_before_the_manager_came_is_grown_too(manager, growing, bound, until):
+    with manager(growing, enter=False, controllers=False) as before:
+        bound(before.api)
+        before.mount_pod(_pod(), timeout=30)
+    node = manager(growing, controllers=False)
+    node.mount_pod(_pod(), timeout=30)
+    _grow(node)
+    _sync(node)
+    until(lambda: _claim(node).status.capacity == {"storage": "2Gi"})
+    (options,) = growing.expansions
+    assert (options.old_size, options.new_size) == (GIB, 2 * GIB)
 
 
 def test_expn20_what_is_used_read_only_does_not_grow(manager, growing, bound):

@@ -107,6 +107,9 @@ class NodeExpansion:
             if updated and _is(error, OperationNotSupportedError):
                 return True
             if self._is_in_use(error):
+                # No failure (EXPN-35), but whoever waits for the size is told why it does not come yet.
+                message = str(error)
+                self._update(claim, lambda fresh: _add_error(fresh, message, self._now()))
                 return False
             self._record_failure(claim, error, target)
             raise
@@ -158,7 +161,7 @@ class NodeExpansion:
         given_up = volume is not None and volume.resize_failed and _bytes(_request(claim)) != target
         infeasible = is_infeasible_error(error) or given_up
         self._services.actual.hold_resize(self._use.volume, ResizeHold.NONE, failed=True)
-        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self._services.wall_clock()))
+        now = self._now()
 
         def change(fresh: PersistentVolumeClaim) -> None:
             if infeasible:
@@ -166,6 +169,9 @@ class NodeExpansion:
             _add_error(fresh, str(error), now)
 
         self._update(claim, change)
+
+    def _now(self) -> str:
+        return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self._services.wall_clock()))
 
     def _succeeded(self, claim: PersistentVolumeClaim, size: int) -> None:
         message = f'MountVolume.NodeExpandVolume succeeded for volume "{self._use.inner_name}": {size} bytes'

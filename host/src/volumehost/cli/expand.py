@@ -16,7 +16,7 @@ from volumehost.cli.wish import Wish, bring_about, existing_store
 from volumehost.errors import FailedPreconditionError, InfeasibleError, ObjectNotFoundError, VolumeHostError
 
 if TYPE_CHECKING:
-    from volumehost.api.objects import PersistentVolumeClaim
+    from volumehost.api.objects import PersistentVolumeClaim, Pod
     from volumehost.api.store import EmbeddedStore
     from volumehost.sdk.quantity import Quantity
 
@@ -96,19 +96,24 @@ def _wish(store: EmbeddedStore, claim: PersistentVolumeClaim, size: Quantity) ->
 
     def is_done() -> bool:
         now = _claim(store, claim)
-        return _has(now, size) or (_waits_for_node(now) and not _is_mounted(store, now))
+        return _has(now, size) or (_waits_for_node(now) and not _mounted_pods(store, now))
 
     def problem() -> VolumeHostError | None:
         now = _claim(store, claim)
-        error = next(
-            (each for each in now.status.conditions if each.type in {"ControllerResizeError", "NodeResizeError"}), None
-        )
-        if error is None or _waits_for_node(now):
+        kinds = {"NodeResizeError"} if _waits_for_node(now) else {"ControllerResizeError", "NodeResizeError"}
+        error = next((each for each in now.status.conditions if each.type in kinds), None)
+        if error is None:
             return None
         kind = InfeasibleError if _state(now) in _INFEASIBLE else FailedPreconditionError
         return kind(error.message, action=f"expanding claim {label}", subject=claim.metadata.name)
 
-    return Wish(f"claim {label} to have {size}", is_done, lambda: [_claim(store, claim)], problem)
+    return Wish(
+        f"claim {label} to have {size}",
+        is_done,
+        lambda: [_claim(store, claim)],
+        problem,
+        lambda: _mounted_pods(store, claim),
+    )
 
 
 def _claim(store: EmbeddedStore, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
@@ -136,14 +141,14 @@ def _waits_for_node(claim: PersistentVolumeClaim) -> bool:
     return _state(claim) in {"NodeResizePending", "NodeResizeInProgress"}
 
 
-def _is_mounted(store: EmbeddedStore, claim: PersistentVolumeClaim) -> bool:
-    """Whether a pod has the claim mounted here, so that its filesystem is grown now."""
+def _mounted_pods(store: EmbeddedStore, claim: PersistentVolumeClaim) -> list[Pod]:
+    """The pods that have the claim mounted here, so that its filesystem is grown now."""
     from volumehost.api.objects import Pod
     from volumehost.control.scheduling import claims_of
     from volumehost.node.pod_objects import FINALIZER
 
     pods = store.list(Pod, claim.metadata.namespace).items
-    return any(FINALIZER in pod.metadata.finalizers and claim.metadata.name in claims_of(pod) for pod in pods)
+    return [pod for pod in pods if FINALIZER in pod.metadata.finalizers and claim.metadata.name in claims_of(pod)]
 
 
 def _print(settings: Settings, claim: PersistentVolumeClaim, size: Quantity) -> None:

@@ -16,7 +16,7 @@ from volumehost.cli.progress import progress
 from volumehost.errors import ObjectNotFoundError, VolumeHostError, WaitTimeoutError
 
 if TYPE_CHECKING:
-    from volumehost.api.objects import KubeObject
+    from volumehost.api.objects import KubeObject, Pod
     from volumehost.api.store import EmbeddedStore
     from volumehost.cli.options import Settings
     from volumehost.control.plane import ControlPlane
@@ -31,13 +31,15 @@ class Wish:
 
     ``what`` says it, after "waiting for". ``is_done`` asks the store. ``objects`` are those that the controllers work
     on for it, as they are now. ``problem`` is why it will not come about as things are, None where it may yet; it is
-    asked when the controllers have done all they can for now.
+    asked when the controllers have done all they can for now. ``pods`` are mounted pods
+    whose volumes have a part in it.
     """
 
     what: str
     is_done: Callable[[], bool]
     objects: Callable[[], Sequence[KubeObject]]
     problem: Callable[[], VolumeHostError | None] = lambda: None
+    pods: Callable[[], Sequence[Pod]] = tuple
 
 
 def existing_store(settings: Settings, what: str) -> EmbeddedStore:
@@ -66,6 +68,8 @@ def bring_about(settings: Settings, wish: Wish, timeout: float) -> None:
         if manager is None or wish.is_done():
             return
         plane = manager.control
+        for pod in wish.pods():
+            manager.sync_pod(pod)
         found: list[VolumeHostError] = []
 
         def is_over() -> bool:

@@ -79,6 +79,14 @@ def test_pvc_31_only_available_volumes(make: Any) -> None:
     assert find(make.claim(), released) is None
 
 
+@pytest.mark.parametrize("phase", ["", "Pending"])
+def test_a_volume_that_was_only_just_made_counts(make: Any, phase: str) -> None:
+    """A manifest with both must not have a second volume provisioned."""
+    new = make.volume()
+    new.status.phase = phase
+    assert find(make.claim(), new) == "pv"
+
+
 def test_pvc_31_selector(make: Any) -> None:
     labelled = available(make.volume("yes", size="5Gi", metadata={"labels": {"tier": "hot"}}))
     claim = make.claim(selector={"matchExpressions": [{"key": "tier", "operator": "In", "values": ["hot"]}]})

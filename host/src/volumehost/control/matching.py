@@ -15,6 +15,8 @@ from volumehost.spec import FILESYSTEM_MODE
 if TYPE_CHECKING:
     from volumehost.api.objects import PersistentVolume, PersistentVolumeClaim
 
+#: A volume that nobody claims is offered as soon as it is made, whether or not somebody has written that down yet.
+_OFFERED = ("Available", "Pending", "")
 #: Of so many volumes that do not suit, each is told why.
 _TOLD = 5
 
@@ -120,8 +122,8 @@ def _mismatch_of_stranger(volume: PersistentVolume, claim: PersistentVolumeClaim
     """What is asked besides of a volume that nobody has set aside for the claim."""
     if wait:
         return "the node that will use it is not known yet"
-    if volume.status.phase != "Available":
-        return f"it is {volume.status.phase or 'new'}"
+    if volume.status.phase not in _OFFERED:
+        return f"it is {volume.status.phase}"
     selector = selector_of(claim.spec.selector)
     if selector is not None and not selector.matches(volume.metadata.labels):
         return "its labels do not match the selector"

@@ -1,0 +1,115 @@
+"""The volume manager against the four calls by bare grpcio: pods with claims of a null CSI driver, there and back.
+
+Ours is ``mount_pod`` and ``unmount_pod`` of a whole pod: the pod in the API, its claims and volumes read, the journal
+synced before each step that reaches outside, the plugin's records synced. The claims are bound; nothing is attached.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from typing import Any
+
+from bench.csi import DRIVER, ROUNDS, WORKERS, BareCycle, crowd, tmpfs
+from bench.measuring import Figure, interleaved
+from volumehost import VolumeManager
+from volumehost.api.objects import CSIDriver, CSIDriverSpec, ObjectMeta
+from volumehost.loader.events import NoProber
+from volumehost_csi.plugin import CSIPlugin
+from volumehost_csi_kit.fake import FakeDriverProcess
+
+VOLUMES = 4
+
+
+class ManagerCycle:
+    """A manager with pods whose claims are bound; one cycle mounts a pod and takes it away again."""
+
+    def __init__(self, base: str, endpoint: str, pods: int, *, volumes: int = 1) -> None:
+        self._manager = VolumeManager(
+            f"{base}/node-{volumes}", plugins=[CSIPlugin()], prober=NoProber(), node_name="bench"
+        )
+        self._manager.__enter__()
+        self._manager.drivers.register(DRIVER, endpoint)
+        spec = CSIDriverSpec(attach_required=False, volume_lifecycle_modes=["Persistent"])
+        self._manager.api.create(CSIDriver(metadata=ObjectMeta(name=DRIVER), spec=spec))
+        self._pods = [_pod(number, volumes) for number in range(pods)]
+        for number in range(pods * volumes):
+            self._claim(number)
+
+    def close(self) -> None:
+        self._manager.__exit__(None, None, None)
+
+    def __call__(self, worker: int = 0) -> None:
+        """One cycle."""
+        self._manager.mount_pod(self._pods[worker])
+        self._manager.unmount_pod(f"pod-{worker}")
+
+    def _claim(self, number: int) -> None:
+        api, name = self._manager.api, f"claim-{number}"
+        common = {"accessModes": ["ReadWriteOnce"], "storageClassName": ""}
+        claim: Any = api.create(
+            {
+                "apiVersion": "v1",
+                "kind": "PersistentVolumeClaim",
+                "metadata": {"name": name, "namespace": "default"},
+                "spec": {**common, "volumeName": name, "resources": {"requests": {"storage": "1Gi"}}},
+            }
+        )
+        claim.status.phase, claim.status.capacity = "Bound", {"storage": "1Gi"}
+        claim = api.replace_status(claim)
+        reference = {"namespace": "default", "name": name, "uid": claim.metadata.uid}
+        api.create(
+            {
+                "apiVersion": "v1",
+                "kind": "PersistentVolume",
+                "metadata": {"name": name},
+                "spec": {
+                    **common,
+                    "capacity": {"storage": "1Gi"},
+                    "csi": {"driver": DRIVER, "volumeHandle": f"node-{number}"},
+                    "claimRef": {"kind": "PersistentVolumeClaim", **reference},
+                },
+            }
+        )
+
+
+def _pod(number: int, volumes: int) -> dict[str, Any]:
+    names = [f"claim-{number * volumes + index}" for index in range(volumes)]
+    sources = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in names]
+    mounts = [{"name": name, "mountPath": f"/{name}"} for name in names]
+    container = {"name": "main", "image": "none", "volumeMounts": mounts}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": f"pod-{number}", "namespace": "default"},
+        "spec": {"containers": [container], "volumes": sources},
+    }
+
+
+def _times(base: str) -> Iterator[Figure]:
+    endpoint = f"unix://{base}/csi.sock"
+    with FakeDriverProcess(endpoint, f"{base}/driver", null=True, name=DRIVER), ExitStack() as stack:
+        ours, anchor = ManagerCycle(base, endpoint, WORKERS), BareCycle(base, endpoint)
+        stack.callback(ours.close)
+        stack.callback(anchor.close)
+        for _ in range(20):
+            ours()
+            anchor()
+        alone, bare = interleaved(ours, anchor, rounds=15, batch_seconds=0.1)
+        yield Figure("node cycle through the volume manager, 1 worker", alone, bare, "bare grpcio", 2.2, 1.6)
+        several = ManagerCycle(base, endpoint, 1, volumes=VOLUMES)
+        stack.callback(several.close)
+        together, bare = interleaved(several, anchor, rounds=15, batch_seconds=0.1)
+        yield Figure(f"the same, per volume of a pod of {VOLUMES}", together / VOLUMES, bare, "bare grpcio", 2.2, 1.6)
+        pool = stack.enter_context(ThreadPoolExecutor(WORKERS))
+        crowds = [(crowd(pool, ours), crowd(pool, anchor)) for _ in range(ROUNDS + 1)][1:]
+        many, bare = (statistics.median(column) for column in zip(*crowds, strict=True))
+        yield Figure(f"the same, {WORKERS} workers", many, bare, f"{WORKERS} threads of bare grpcio", 1.6, 1.2)
+
+
+def figures() -> list[Figure]:
+    """One worker, a pod of several volumes, and many workers."""
+    with tmpfs() as base:
+        return list(_times(base))

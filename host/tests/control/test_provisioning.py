@@ -139,6 +139,24 @@ def test_br_53_a_change_of_what_is_wanted_ends_the_backoff(world: Any, make: Any
     world.wait(world.bound)
 
 
+def test_a_node_that_reports_its_status_does_not_end_the_backoff(world: Any, make: Any) -> None:
+    from volumehost.api.convert import to_object
+    from volumehost.api.objects import Node
+
+    world.driver.fail("create_volume", "INTERNAL")
+    node = world.api.create(to_object(Node, {"metadata": {"name": "node-1"}}))
+    world.api.create(make.storage_class())
+    world.api.create(make.claim())
+    plane = world.run_all(first_delay=1000.0)
+    world.wait(lambda: any("failed once" in line for line in plane.explain(world.claim())))
+    node.status.volumes_in_use = ["kubernetes.io/csi/d^v"]
+    node = world.api.replace_status(node)
+    world.settle()
+    assert world.driver.count("create_volume") == 1
+    world.api.patch(Node, "node-1", {"metadata": {"labels": {"zone": "a"}}})
+    world.wait(world.bound)
+
+
 @pytest.mark.parametrize("code", ["DEADLINE_EXCEEDED", "UNAVAILABLE", "ABORTED", "CANCELLED", ""])
 def test_an_uncertain_failure_asks_for_exactly_the_same_again(world: Any, make: Any, code: str) -> None:
     """CSI-WIRE-13: also when the class has changed meanwhile."""

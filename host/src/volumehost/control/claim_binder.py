@@ -21,7 +21,7 @@ from volumehost.control.writes import get_or_none, remove_finalizer, update
 from volumehost.errors import FailedPreconditionError
 
 if TYPE_CHECKING:
-    from volumehost.api.objects import KubeObject, PersistentVolume, PersistentVolumeClaim, StorageClass
+    from volumehost.api.objects import KubeObject, Node, PersistentVolume, PersistentVolumeClaim, StorageClass
 
 
 class ClaimBinder:
@@ -44,6 +44,8 @@ class ClaimBinder:
         self._clones: dict[Key, set[Key]] = {}
         #: From a volume to the claim that names it.
         self._named: dict[str, Key] = {}
+        #: The labels of each node; nothing else about nodes matters here, and their status changes all the time.
+        self._labels: dict[str, Mapping[str, str]] = {}
 
     def watches(self) -> Mapping[type[KubeObject], Affects]:
         """Claims, the volumes that they could have, and whatever else could end a claim's waiting."""
@@ -56,7 +58,7 @@ class ClaimBinder:
             objects.StorageClass: self._all_waiting,
             objects.VolumeAttributesClass: self._all_waiting,
             objects.CSINode: self._all_waiting,
-            objects.Node: self._all_waiting,
+            objects.Node: self._of_node,
             objects.CSIStorageCapacity: self._all_waiting,
             objects.Secret: self._all_waiting,
             objects.VolumeSnapshot: self._all_waiting,
@@ -293,6 +295,12 @@ class ClaimBinder:
     def _of_pod(self, pod: Any) -> Iterable[Key]:
         with self._lock:
             return {Key(name, pod.metadata.namespace) for name in claims_of(pod)} & self._waiting
+
+    def _of_node(self, node: Node) -> Iterable[Key]:
+        name, labels = node.metadata.name, node.metadata.labels
+        with self._lock:
+            before, self._labels[name] = self._labels.get(name), labels
+            return list(self._waiting) if labels != before else []
 
     def _all_waiting(self, _changed: Any) -> Iterable[Key]:
         with self._lock:

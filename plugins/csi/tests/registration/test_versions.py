@@ -77,7 +77,7 @@ _numbers = st.lists(st.integers(0, 3), min_size=2, max_size=4).map(tuple)
 @given(_numbers, _numbers)
 def test_missing_numbers_count_as_zero(one, other) -> None:
     """CSI-REG-05."""
-    first, second = Version(one, ""), Version(other, "")
+    first, second = Version(one), Version(other)
     padded = [(*numbers, 0, 0, 0, 0)[:4] for numbers in (one, other)]
     assert first.newer_than(second) is (padded[0] > padded[1])
 

@@ -63,9 +63,6 @@ class PathCache(Generic[T]):
     def __iter__(self) -> Iterator[T]:
         return iter(self._items.values())
 
-    def __len__(self) -> int:
-        return len(self._items)
-
     def add(self, item: T) -> None:
         """Add an item, in place of the one that has its path.
 

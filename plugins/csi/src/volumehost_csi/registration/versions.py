@@ -19,10 +19,9 @@ _VERSION = re.compile(r"\s*v?(0|[1-9][0-9]*)((?:\.[0-9]+)+)", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A version as a driver tells it; ``text`` is what it told, without surrounding white space."""
+    """The numbers that a version begins with."""
 
     numbers: tuple[int, ...]
-    text: str
 
     def newer_than(self, other: Version) -> bool:
         """Whether this one is strictly higher; missing numbers count as zero (CSI-REG-05)."""
@@ -41,7 +40,7 @@ def parse_version(text: str) -> Version | None:
     numbers = [found[1], *found[2].split(".")[1:]]
     if any(len(number) > _MOST_DIGITS for number in numbers):
         return None
-    return Version(tuple(map(int, numbers)), text.strip())
+    return Version(tuple(map(int, numbers)))
 
 
 def highest_supported(versions: Iterable[str]) -> Version:

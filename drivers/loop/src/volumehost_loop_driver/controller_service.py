@@ -8,7 +8,7 @@ from volumehost.mount.format import DEFAULT_FS_TYPE
 from volumehost_csi_kit import csi
 from volumehost_loop_driver.answering import answering, time_left
 from volumehost_loop_driver.errors import InvalidArgumentError, NotFoundError, ResourceExhaustedError
-from volumehost_loop_driver.messages import snapshot_message, volume_message
+from volumehost_loop_driver.messages import READ_ONLY_KEY, snapshot_message, volume_message
 from volumehost_loop_driver.parameters import (
     read_capability,
     read_fs_type,
@@ -22,8 +22,6 @@ from volumehost_loop_driver.snapshots import Snapshots
 from volumehost_loop_driver.state import DriverState, shown
 from volumehost_loop_driver.topology import accepts, reaches
 from volumehost_loop_driver.volumes import Volumes, Wanted
-
-READ_ONLY_KEY = "readOnly"
 
 
 class ControllerService:

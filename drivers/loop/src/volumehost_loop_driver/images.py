@@ -54,19 +54,19 @@ class Images:
         with self._new(key) as fd:
             _extend(fd, size, thick=thick)
 
-    def copy(self, source: str, key: str, size: int, *, thick: bool) -> bool:
-        """Make an image with the contents of the file ``source``, then zeros up to ``size``; see ``copy_contents``.
+    def copy(self, source: str, key: str, size: int, *, thick: bool) -> None:
+        """Make an image with the contents of the file ``source``, then zeros up to ``size``.
 
         :raises OSError: as ``create``.
         """
         with self._new(key) as fd:
             source_fd = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
             try:
-                shared = copy_contents(source_fd, fd)
+                if not copy_contents(source_fd, fd):
+                    logger.debug("%s was copied block by block: the filesystem cannot share them", source)
             finally:
                 os.close(source_fd)
             _extend(fd, size, thick=thick)
-        return shared
 
     @contextmanager
     def _new(self, key: str) -> Iterator[int]:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from volumehost_csi_kit import csi
 from volumehost_loop_driver.records import GroupRecord, SnapshotRecord, Source, VolumeRecord
 from volumehost_loop_driver.topology import topology
+
+#: What the publish context tells the node, as ``true`` or ``false``.
+READ_ONLY_KEY: Final = "readOnly"
 
 
 def volume_message(record: VolumeRecord, node_id: str) -> csi.Volume:

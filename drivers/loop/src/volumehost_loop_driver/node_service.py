@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from volumehost_csi_kit import csi
 from volumehost_loop_driver.answering import answering, time_left
-from volumehost_loop_driver.controller_service import READ_ONLY_KEY
 from volumehost_loop_driver.ephemeral import EphemeralVolumes
+from volumehost_loop_driver.messages import READ_ONLY_KEY
 from volumehost_loop_driver.parameters import EPHEMERAL_KEY, read_capability, read_inline
 from volumehost_loop_driver.publishing import Publishing
 from volumehost_loop_driver.staging import Staging

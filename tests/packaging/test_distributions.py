@@ -27,7 +27,7 @@ RUNTIME_REQUIREMENTS = {
     "volumehost-hostpath": {"volumehost"},
     "volumehost-emptydir": {"volumehost"},
     "volumehost-csi-kit": {"grpcio", "protobuf"},
-    "volumehost-csi": {"volumehost", "volumehost-csi-kit", "grpcio", "protobuf"},
+    "volumehost-csi": {"volumehost", "volumehost-csi-kit"},
     "volumehost-loop-driver": {"volumehost", "volumehost-csi-kit"},
 }
 #: Without plugins, drivers or commands of their own.

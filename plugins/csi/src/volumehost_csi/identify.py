@@ -48,7 +48,7 @@ def volume_published_at(services: Services, pod_uid: str, name: str, target: str
 
     :raises BrokenRecordError: nothing tells.
     """
-    found = _of_pod(services, pod_uid, name) or _by_mount_table(services, target)
+    found = _by_mount_table(services, target) or _of_pod(services, pod_uid, name)
     if found is None:
         raise _unknown(target, problem)
     return found

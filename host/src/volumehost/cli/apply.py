@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from volumehost.cli.command import Command
+from volumehost.cli.managing import timeout_option
 from volumehost.cli.objects import open_for_writing, read_manifests, reference
 from volumehost.cli.options import Settings, shared_options
+from volumehost.cli.settling import Wish, no_wait_option, settle
 from volumehost.errors import VolumeHostError
 
 if TYPE_CHECKING:
@@ -34,15 +36,17 @@ if TYPE_CHECKING:
     type=click.Path(allow_dash=True),
     help="File, directory, or - for standard input; may be given more than once.",
 )
+@no_wait_option
+@timeout_option("How long to wait.")
 @click.option("-R", "--recursive", is_flag=True, help="Search directories in directories too.")
-@shared_options("root-dir", "output", "namespace")
+@shared_options("root-dir", "node-name", "output", "namespace")
 @click.pass_obj
-def apply(settings: Settings, filenames: tuple[str, ...], *, recursive: bool) -> None:
+def apply(settings: Settings, filenames: tuple[str, ...], *, recursive: bool, wait: bool, timeout: float) -> None:
     """Create or update objects from manifests.
 
     YAML or JSON, any number of documents. All of them are checked first: if one is invalid, nothing is applied. What
     an earlier apply set and the manifest no longer says is removed. Applying a pod mounts nothing, "volumehost mount"
-    does.
+    does. Claims and snapshots are provided for before the command ends, as far as that needs no pod.
     """
     try:
         manifests = read_manifests(filenames, settings, recursive=recursive)
@@ -51,8 +55,10 @@ def apply(settings: Settings, filenames: tuple[str, ...], *, recursive: bool) ->
         raise
     errors: list[Exception] = []
     results: list[dict[str, Any]] = []
+    wishes: list[Wish] = []
     with open_for_writing(settings) as store:
         from volumehost.api.apply import apply_object
+        from volumehost.cli.wishes import of_applied
 
         for manifest in manifests:
             try:
@@ -62,12 +68,15 @@ def apply(settings: Settings, filenames: tuple[str, ...], *, recursive: bool) ->
             else:
                 _print(settings, manifest, applied)
                 results.append(_as_data(manifest, applied))
+                wishes += of_applied(manifest.kind, applied.object)
+        if wait and wishes:
+            errors += settle(settings, store, wishes, timeout)
     if settings.output in {"json", "yaml"}:
         from volumehost.cli.output import echo_data
 
         echo_data({"objects": results}, settings.output)
     if errors:
-        raise ExceptionGroup("some objects could not be applied", errors)
+        raise errors[0] if len(errors) == 1 and wishes else ExceptionGroup("some objects could not be applied", errors)
 
 
 def _explained(manifest: Manifest, error: VolumeHostError) -> Exception:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,6 +14,7 @@ from volumehost.cli.complete import object_names
 from volumehost.cli.managing import make_room, root_dir_exists, timeout_option, volume_manager
 from volumehost.cli.objects import KindType, NameType, open_for_writing, read_manifests, reference, targets
 from volumehost.cli.options import Settings, shared_options
+from volumehost.cli.settling import Wish, no_wait_option, settle
 from volumehost.errors import ObjectNotFoundError, VolumeHostError
 
 if TYPE_CHECKING:
@@ -43,7 +44,8 @@ if TYPE_CHECKING:
     type=click.Path(allow_dash=True),
     help="Delete the objects of this manifest: a file, a directory, or -.",
 )
-@timeout_option("How long to wait for volumes to be unmounted.")
+@no_wait_option
+@timeout_option("How long to wait for volumes to be unmounted, and for the controllers.")
 @shared_options("root-dir", "node-name", "output", "namespace")
 @click.pass_obj
 def delete(
@@ -51,12 +53,14 @@ def delete(
     kinds: list[tuple[Kind[KubeObject], str]] | None,
     names: tuple[str, ...],
     filenames: tuple[str, ...],
+    *,
+    wait: bool,
     timeout: float,
 ) -> None:
     """Delete objects by name or by manifest.
 
-    The volumes of a mounted pod are unmounted first. An object that others still need (finalizers) is marked and goes
-    when they let go of it.
+    The volumes of a mounted pod are unmounted first. With a claim goes the volume that was made for it, if its policy
+    says so. An object that others still need (finalizers) is marked and goes when they let go of it.
     """
     wanted = _wanted(settings, kinds, names, filenames)
     if not root_dir_exists(settings):
@@ -69,16 +73,28 @@ def delete(
     make_room(settings)
     deadline = time.monotonic() + timeout
     errors: list[Exception] = []
-    results: list[dict[str, Any]] = []
+    marked: list[Target] = []
+    wishes: list[Wish] = []
     with open_for_writing(settings) as store:
+        from volumehost.cli.wishes import of_deleted
+
         for kind, name, namespace in wanted:
             try:
-                outcome = _delete(settings, store, (kind, name, namespace), deadline)
+                before = store.get(kind.struct, name, namespace)
+                _delete(settings, store, kind, before, deadline)
             except VolumeHostError as error:
                 errors.append(error)
             else:
-                _print(settings, reference(kind, name), outcome)
-                results.append({"kind": kind.kind, "namespace": namespace, "name": name, "outcome": outcome})
+                marked.append((kind, name, namespace))
+                wishes += of_deleted(kind, before)
+        if wait:
+            errors += settle(settings, store, wishes, max(0.0, deadline - time.monotonic()))
+        results = [
+            {"kind": kind.kind, "namespace": namespace, "name": name, "outcome": _outcome(store, kind, name, namespace)}
+            for kind, name, namespace in marked
+        ]
+    for (kind, name, _), result in zip(marked, results, strict=True):
+        _print(settings, reference(kind, name), result["outcome"])
     if settings.output in {"json", "yaml"}:
         from volumehost.cli.output import echo_data
 
@@ -106,18 +122,27 @@ def _wanted(
     ]
 
 
-def _delete(settings: Settings, store: EmbeddedStore, target: Target, deadline: float) -> str:
+def _delete(settings: Settings, store: EmbeddedStore, kind: Kind[KubeObject], obj: KubeObject, deadline: float) -> None:
     from volumehost.node.pod_objects import FINALIZER
 
-    kind, name, namespace = target
-    found = store.get(kind.struct, name, namespace)
-    if kind.kind == "Pod" and FINALIZER in found.metadata.finalizers:
-        return _unmount(settings, store, target, deadline)
-    left = store.delete(kind.struct, name, namespace, uid=found.metadata.uid)
-    return f"marked, kept by {', '.join(left.metadata.finalizers)}" if left.metadata.finalizers else "deleted"
+    metadata = obj.metadata
+    if kind.kind == "Pod" and FINALIZER in metadata.finalizers:
+        _unmount(settings, store, (kind, metadata.name, metadata.namespace), deadline)
+    else:
+        store.delete(kind.struct, metadata.name, metadata.namespace, uid=metadata.uid)
 
 
-def _unmount(settings: Settings, store: EmbeddedStore, target: Target, deadline: float) -> str:
+def _outcome(store: EmbeddedStore, kind: Kind[KubeObject], name: str, namespace: str) -> str:
+    try:
+        left = store.get(kind.struct, name, namespace).metadata
+    except ObjectNotFoundError:
+        return "deleted"
+    if not left.deletion_timestamp:
+        return "deleted, and made anew by somebody else"
+    return f"marked, kept by {', '.join(left.finalizers)}"
+
+
+def _unmount(settings: Settings, store: EmbeddedStore, target: Target, deadline: float) -> None:
     """Unmount the pod's volumes, which deletes it; whoever has the root directory now may do it in our stead."""
     kind, name, namespace = target
 
@@ -132,7 +157,6 @@ def _unmount(settings: Settings, store: EmbeddedStore, target: Target, deadline:
     with volume_manager(settings, max(0.0, deadline - time.monotonic()), unless=is_gone) as manager:
         if manager is not None and not is_gone():
             manager.unmount_pod(name, namespace, timeout=max(0.0, deadline - time.monotonic()))
-    return "deleted"
 
 
 def _print(settings: Settings, name: str, outcome: str) -> None:

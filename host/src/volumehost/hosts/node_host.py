@@ -257,6 +257,10 @@ class NodeHost:
         node = self._node.get()
         return node.metadata.labels if node is not None else local_labels(self._node_name)
 
+    def forget_node(self) -> None:
+        """Read the Node object anew when it is asked about next: drivers add labels to it when they register."""
+        self._node.forget()
+
     def get_node_allocatable(self) -> Mapping[str, int]:
         """Resource name to amount, from the Node object or else from the machine (HOST-05)."""
         node = self._node.get()

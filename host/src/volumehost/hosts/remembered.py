@@ -32,3 +32,8 @@ class Remembered(Generic[T]):
             if self._known is None or self._known is known:
                 self._known = (now + self._seconds, self._find_out())
             return self._known[1]
+
+    def forget(self) -> None:
+        """Find it out anew at the next call: what is remembered may be too old for what depends on it."""
+        with self._lock:
+            self._known = None

@@ -6,13 +6,13 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from volumehost.errors import is_operation_finished_error
+from volumehost.errors import ApiError, ObjectNotFoundError, is_operation_finished_error
 from volumehost.node.api_changes import ApiChanges
 from volumehost.node.claims import ClaimPendingError, claims_of
 
 if TYPE_CHECKING:
     from volumehost.api.client import ApiClient
-    from volumehost.api.objects import KubeObject
+    from volumehost.api.objects import KubeObject, Pod
     from volumehost.node.local_control import LocalControl
     from volumehost.node.populator import PodRecord, Populator
     from volumehost.node.timers import Timers
@@ -37,6 +37,7 @@ class ClaimFollowing:
         later: Callable[[Callable[[], None]], None],
     ) -> None:
         self.changed: Callable[[PodRecord], None] = lambda record: None  # noqa: ARG005 - nobody listens yet
+        self._api = api
         self._control = control
         self._populator = populator
         self._timers = timers
@@ -54,6 +55,8 @@ class ClaimFollowing:
     def follow(self, record: PodRecord) -> None:
         """Look at the pod again when one of its claims changes; have what is missing made."""
         claims = claims_of(record.pod)
+        if self.is_looked_after and self._lacks_driver_object(record.pod):
+            self.begin()
         if not claims:
             return
         uid = record.pod.metadata.uid
@@ -65,6 +68,26 @@ class ClaimFollowing:
             self.begin()
         elif first:
             self._timers.call_later(CONTROL_SECONDS, lambda: self._later(self.begin))
+
+    def _lacks_driver_object(self, pod: Pod) -> bool:
+        """Whether a driver of an inline volume has no CSIDriver object, which such volumes need (CSI-EPH-03).
+
+        An installed driver brings it; making it is a part of the control plane's beginning.
+        """
+        drivers = {volume.csi.driver for volume in pod.spec.volumes if volume.csi is not None}
+        api = self._api() if drivers else None
+        if api is None:
+            return False
+        from volumehost.api.objects import CSIDriver
+
+        for driver in drivers:
+            try:
+                api.get(CSIDriver, driver)
+            except ObjectNotFoundError:
+                return True
+            except ApiError:
+                continue  # the volume's own attempt will tell
+        return False
 
     def begin(self) -> None:
         """Watch, and do what a control plane does, from now on."""

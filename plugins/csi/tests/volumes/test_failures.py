@@ -237,6 +237,24 @@ def test_br_41_csi_mnt_16_a_record_that_cannot_be_written_leaves_nothing(plugin,
 
 
 @pytest.mark.root
+def test_br_56_a_full_disk_leaves_nothing_and_is_got_over(plugin, host, csi_driver, staged, pod, node):
+    csi_driver()
+    mounter = plugin.new_mounter(staged(), pod)
+    os.mkdir(host.get_pods_dir())
+    host.get_mounter().mount("tmpfs", host.get_pods_dir(), "tmpfs", ["size=4096"])
+    filler = f"{host.get_pods_dir()}/filler"
+    with open(filler, "wb") as file:
+        file.write(b"x" * 4096)
+    with pytest.raises(Exception, match="No space left") as caught:
+        mounter.set_up(MounterArgs())
+    assert is_operation_finished_error(caught.value)
+    assert "NodePublishVolume" not in node.names()
+    assert not has(os.path.dirname(mounter.get_path()))
+    os.unlink(filler)
+    mounter.set_up(MounterArgs())
+
+
+@pytest.mark.root
 def test_csi_dev_05_26_a_foreign_file_survives_a_record_that_cannot_be_written(plugin, csi_driver, staged, make_pv):
     csi_driver()
     directory = os.path.dirname(plugin.new_device_mounter().get_device_mount_path(make_pv()))

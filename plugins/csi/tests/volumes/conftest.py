@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
@@ -178,11 +177,10 @@ def directory(tmp_path) -> Iterator[str]:
 
 @pytest.fixture
 def node() -> Iterator[FakeNode]:
-    short = tempfile.mkdtemp(prefix="csi")
-    fake = FakeNode(short)
-    yield fake
-    fake.stop()
-    shutil.rmtree(short)
+    with tempfile.TemporaryDirectory(prefix="csi") as short:
+        fake = FakeNode(short)
+        yield fake
+        fake.stop()
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 from types import SimpleNamespace
 
@@ -29,10 +28,10 @@ NODE = ["STAGE_UNSTAGE_VOLUME", "GET_VOLUME_STATS", "EXPAND_VOLUME"]
 
 @pytest.fixture
 def driver():
-    short = tempfile.mkdtemp(prefix="csi")
-    with FakeDriverProcess(f"unix://{short}/csi.sock", f"{short}/files", mounts="bind", node=NODE) as process:
-        yield process
-    shutil.rmtree(short, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix="csi") as short:
+        endpoint = f"unix://{short}/csi.sock"
+        with FakeDriverProcess(endpoint, f"{short}/files", mounts="bind", node=NODE) as process:
+            yield process
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from volumehost_csi.registration.checks import DriverNameTakenError
 from volumehost_csi.registration.manager import PluginManager
 from volumehost_csi.registration.operations import CSI_PLUGIN
 
@@ -231,6 +232,25 @@ def test_a_handler_sees_its_calls_in_order(short_dir, plugin, wait_until) -> Non
     assert handler.calls == ["validate x.example.com", "register x.example.com", "deregister x.example.com", "close"]
     manager.start()
     assert manager._thread is None or not manager._thread.is_alive(), "a stopped manager stays stopped"
+
+
+def test_a_name_that_becomes_free_while_it_is_refused_is_not_missed(short_dir, plugin, wait_until) -> None:
+    """BR-21 (c): the older driver leaves between the check and the end of the refusal; no retry comes by itself."""
+
+    class Late(Recorder):
+        def validate(self, name: str, endpoint: str, versions: Any, **_: Any) -> None:
+            super().validate(name, endpoint, versions)
+            if len(self.calls) == 1:
+                manager.retry_refused(name)
+                raise DriverNameTakenError("taken a moment ago")
+
+    manager = PluginManager(f"{short_dir}/registry", {CSI_PLUGIN: Late()}, clock=lambda: 1000.0)
+    manager.start()
+    try:
+        plugin(f"{short_dir}/registry/a.sock")
+        wait_until(lambda: [each.state for each in manager.statuses()] == ["registered"], "registered")
+    finally:
+        manager.stop(10)
 
 
 def test_who_listens_is_told_of_changes(node, plugin, wait_until) -> None:

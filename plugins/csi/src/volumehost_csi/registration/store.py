@@ -54,8 +54,6 @@ class DriverInstance:
         self.origin = origin
         self.identity = identity
         self.node_info = node_info
-        #: Seconds since the epoch.
-        self.registered_at = time.time()
         self._lock = threading.Lock()
         self._channel: grpc.Channel | None = None
         self._retired = False

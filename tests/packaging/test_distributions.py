@@ -28,7 +28,7 @@ RUNTIME_REQUIREMENTS = {
     "volumehost-emptydir": {"volumehost"},
     "volumehost-csi-kit": {"grpcio", "protobuf"},
     "volumehost-csi": {"volumehost", "volumehost-csi-kit"},
-    "volumehost-loop-driver": {"volumehost", "volumehost-csi-kit"},
+    "volumehost-loop-driver": {"volumehost", "volumehost-csi-kit", "msgspec"},
 }
 #: Without plugins, drivers or commands of their own.
 WITHOUT_ENTRY_POINTS = {"volumehost-csi-kit"}

@@ -5,14 +5,15 @@ from __future__ import annotations
 import errno
 import functools
 from collections.abc import Callable
-from typing import Any, Final, TypeVar
-
-import grpc
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from volumehost.errors import MountError, MountTimeoutError, UnmountTimeoutError, VolumeHostError
 from volumehost_csi_kit import server
 from volumehost_loop_driver.errors import DriverError
 from volumehost_loop_driver.state import WAIT_SECONDS
+
+if TYPE_CHECKING:
+    import grpc
 
 #: Kept from the caller's deadline, in seconds, so that the answer still reaches it.
 _MARGIN_SECONDS: Final = 0.2

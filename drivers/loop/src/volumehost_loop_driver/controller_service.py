@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import grpc
+from typing import TYPE_CHECKING
 
 from volumehost.mount.format import DEFAULT_FS_TYPE
 from volumehost_csi_kit import csi
@@ -22,6 +22,9 @@ from volumehost_loop_driver.snapshots import Snapshots
 from volumehost_loop_driver.state import DriverState, shown
 from volumehost_loop_driver.topology import accepts, reaches
 from volumehost_loop_driver.volumes import Volumes, Wanted
+
+if TYPE_CHECKING:
+    import grpc
 
 
 class ControllerService:

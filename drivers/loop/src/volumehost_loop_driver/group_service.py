@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-
-import grpc
+from typing import TYPE_CHECKING
 
 from volumehost_csi_kit import csi
 from volumehost_loop_driver.answering import answering, time_left
@@ -14,6 +13,9 @@ from volumehost_loop_driver.parameters import refuse_parameters
 from volumehost_loop_driver.records import GroupRecord
 from volumehost_loop_driver.snapshots import Snapshots
 from volumehost_loop_driver.state import DriverState
+
+if TYPE_CHECKING:
+    import grpc
 
 
 class GroupService:

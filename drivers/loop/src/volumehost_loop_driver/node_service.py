@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
-import grpc
 from msgspec.structs import replace
 
 from volumehost_csi_kit import csi
@@ -16,6 +16,9 @@ from volumehost_loop_driver.publishing import Publishing
 from volumehost_loop_driver.staging import Staging
 from volumehost_loop_driver.stats import Stats, Usage
 from volumehost_loop_driver.topology import topology
+
+if TYPE_CHECKING:
+    import grpc
 
 
 class NodeService:

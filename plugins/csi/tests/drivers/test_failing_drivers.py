@@ -137,6 +137,18 @@ def test_two_distributions_with_one_driver_are_told_by_name(drivers, site, statu
     assert drivers.driver(NAME, timeout=30).node_id == "node-1"
 
 
+@pytest.mark.parametrize("name", ["../../etc", "a/b", "x" * 64])
+def test_a_misnamed_driver_costs_the_others_nothing(drivers, site, status_of, root, name):
+    site.install("2.0", name=name, distribution="zenith_driver")
+    status = status_of(drivers, name)
+    assert status.state is DriverState.FAILED
+    assert "not the name of a CSI driver" in status.error
+    assert status.distribution == "zenith-driver"
+    assert status_of(drivers).state is DriverState.STOPPED
+    assert os.listdir(root) == ["plugins_registry"]
+    assert drivers.driver(NAME, timeout=30).node_id == "node-1"
+
+
 @pytest.mark.parametrize("name", ["", "../../etc", "a/b", "x" * 64, "-a"])
 def test_a_name_that_no_driver_can_have_touches_nothing(drivers, root, name):
     with pytest.raises(StorageDriverUnavailableError):
@@ -152,3 +164,35 @@ def test_an_unknown_driver_says_where_it_was_looked_for(drivers):
     assert "it is not registered" in text
     assert "plugins_registry" in text
     assert "volumehost drivers list" in text
+
+
+def test_another_process_is_told_how_the_last_one_failed(drivers, new_drivers, behave, status_of):
+    behave(exit=3, print=["no licence"])
+    with pytest.raises(StorageDriverUnavailableError):
+        drivers.driver(NAME, timeout=30)
+    drivers.close()
+    status = status_of(new_drivers())
+    assert status.state is DriverState.FAILED
+    assert "exit status 3; it printed last: no licence" in status.error
+    behave()
+    assert new_drivers().driver(NAME, timeout=30).node_id == "node-1"
+
+
+def test_a_driver_that_was_ended_has_not_failed(drivers, new_drivers, status_of):
+    drivers.driver(NAME, timeout=30)
+    drivers.close()
+    status = status_of(new_drivers())
+    assert (status.state, status.error, status.restarts) == (DriverState.STOPPED, "", 0)
+
+
+def test_a_failing_record_stops_no_driver(drivers, places):
+    places.prepare()
+    os.mkdir(places.facts_file)
+    assert drivers.driver(NAME, timeout=30).node_id == "node-1"
+
+
+def test_a_lock_that_cannot_be_had_is_told(drivers, places, tmp_path):
+    places.prepare()
+    os.symlink(f"{tmp_path}/elsewhere", places.start_lock)
+    with pytest.raises(StorageDriverUnavailableError, match=r"symbolic links \(.*start\.lock\)"):
+        drivers.driver(NAME, timeout=10)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 
 import pytest
@@ -86,3 +87,20 @@ def test_a_driver_that_leaves_is_gone_and_back_when_it_is_back(registering, new_
     wait_until(lambda: drivers.store.get(FAKE), "its return")
     assert drivers.driver(FAKE, timeout=5).instance is not first
     assert set(changes) == {FAKE}
+
+
+def test_a_socket_with_a_hostile_name_is_shown_as_refused_and_gets_no_path(new_drivers, root, status_of):
+    from volumehost_csi_kit.server import RegistrationServer
+
+    driver = FakeDriver(f"unix://{root}/fake.sock", name=FAKE, node_id="node-1")
+    with driver:
+        server = RegistrationServer("x", f"{root}/fake.sock", f"{root}/plugins_registry")
+        server._info.name = "../../etc"
+        server.start()
+        try:
+            status = status_of(new_drivers(), "../../etc")
+        finally:
+            server.stop()
+    assert status.state is DriverState.FAILED
+    assert "not the name of a CSI driver" in status.error
+    assert not (set(os.listdir(root)) - {"plugins_registry", "fake.sock"})

@@ -1,4 +1,4 @@
-"""Drivers: every CSI driver that this host knows, whatever its origin; implements StorageDrivers and NodeDrivers."""
+"""Drivers: every CSI driver that this host knows, whatever its origin, as StorageDrivers and as NodeClients."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from volumehost_csi.drivers.installed import GROUP, InstalledDriver, installed_d
 from volumehost_csi.drivers.places import DriverPlaces
 from volumehost_csi.drivers.records import read_process
 from volumehost_csi.drivers.rounds import Rounds
-from volumehost_csi.drivers.statuses import Known, status_of
+from volumehost_csi.drivers.statuses import Known, status_of, status_of_misnamed
 from volumehost_csi.metrics import CSIMetrics
 from volumehost_csi.registration.checks import check_name
 from volumehost_csi.registration.store import DriverStore
@@ -140,6 +140,9 @@ class Drivers:
         names = {*sockets, *installed, *self.store.names(), *self._recorded()}
         found = []
         for name in sorted(names):
+            if not _is_name(name):
+                found.append(status_of_misnamed(name, installed.get(name), sockets.get(name)))
+                continue
             known = self._known(name, installed.get(name), sockets.get(name))
             here = known.installed or known.supervised or known.instance or known.endpoint or known.socket
             if here or _runs(known.places):  # otherwise only its data is left
@@ -332,6 +335,7 @@ class Drivers:
             supervised=self._supervised.get(name),
             instance=instance,
             capabilities=session.known_capabilities if session is not None else None,
+            vendor_version=session.vendor_version if session is not None else "",
             health=self._health.of(instance),
             endpoint=self.commands.endpoint(name),
             socket=socket,

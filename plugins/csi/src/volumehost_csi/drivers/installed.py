@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from volumehost.errors import SpecError, StorageDriverUnavailableError
-from volumehost_csi.names import check_driver_name
+from volumehost_csi.names import check_driver_name, shorten
 
 if TYPE_CHECKING:
     from volumehost.host_services import InstalledEntryPoint
@@ -33,7 +33,7 @@ _VALUE = re.compile(
 class InstalledDriver:
     """A driver that can be started here. ``identity`` changes when its distribution is installed anew.
 
-    ``problem`` says why it cannot be started after all, "" when it can.
+    ``problem`` says why it cannot be started after all, "" when it can; ``hint`` what to do about that.
     """
 
     name: str
@@ -45,6 +45,7 @@ class InstalledDriver:
     identity: tuple[int, ...] = ()
     location: str = ""
     problem: str = field(default="", compare=False)
+    hint: str = field(default="ask the author of the driver", compare=False)
 
     @property
     def origin(self) -> str:
@@ -59,10 +60,7 @@ class InstalledDriver:
     def unavailable(self) -> StorageDriverUnavailableError:
         """The error for ``problem``."""
         return StorageDriverUnavailableError(
-            self.problem,
-            driver=self.name,
-            action=f"starting the CSI driver {self.name}",
-            hint="uninstall one of them" if "two distributions" in self.problem else "ask the author of the driver",
+            self.problem, driver=self.name, action=f"starting the CSI driver {shorten(self.name)}", hint=self.hint
         )
 
 
@@ -74,7 +72,9 @@ def installed_drivers(entry_points: Iterable[InstalledEntryPoint]) -> Mapping[st
         other = found.get(driver.name)
         if other is not None:
             problem = f"two distributions bring a driver of this name: {other.origin} and {driver.origin}"
-            driver = InstalledDriver(driver.name, other.distribution, other.version, problem=problem)
+            driver = InstalledDriver(
+                driver.name, other.distribution, other.version, problem=problem, hint="uninstall one of them"
+            )
         found[driver.name] = driver
     return found
 

@@ -73,7 +73,10 @@ class InstalledConnection:
 
     def busy(self) -> bool:
         """Whether a call to it is on its way from here."""
-        return self._instance is not None and self._session(self._instance).busy
+        try:
+            return self._instance is not None and self._session(self._instance).busy
+        except StorageDriverError:  # its registration is being replaced in this moment
+            return False
 
     def mounts_need_it(self) -> bool:
         """Whether there are mounts of CSI volumes: nothing tells whose they are, so that any counts."""

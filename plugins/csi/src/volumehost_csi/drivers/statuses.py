@@ -32,6 +32,7 @@ class Known:
     supervised: SupervisedDriver | None = None
     instance: DriverInstance | None = None
     capabilities: DriverCapabilities | None = None
+    vendor_version: str = ""
     health: tuple[DriverState, str] = (DriverState.READY, "")
     endpoint: str = ""
     socket: SocketStatus | None = None
@@ -58,7 +59,7 @@ def status_of(known: Known) -> DriverStatus:
         origin=origin,
         state=state,
         endpoint=_endpoint(known, record),
-        version=_version(record, installed, facts),
+        version=_version(record, installed, known.vendor_version or facts.version),
         distribution=record.distribution if record else installed.distribution if installed else "",
         pid=record.process.pid if record else None,
         started_at=record.started_at if record else None,
@@ -72,6 +73,23 @@ def status_of(known: Known) -> DriverStatus:
         keep_alive=record.keep_alive if record else installed.keep_alive if installed else False,
         log_file=known.places.log_file if origin is DriverOrigin.INSTALLED else "",
         manifest=installed.manifest() if installed else "",
+    )
+
+
+def status_of_misnamed(name: str, installed: InstalledDriver | None, socket: SocketStatus | None) -> DriverStatus:
+    """The status of something with a name that no driver can have: it has no record, and gets no path of its own."""
+    if installed is not None:
+        return DriverStatus(
+            name,
+            DriverOrigin.INSTALLED,
+            DriverState.FAILED,
+            version=installed.version,
+            distribution=installed.distribution,
+            error=str(installed.unavailable()),
+        )
+    error = socket.error if socket is not None else ""
+    return DriverStatus(
+        name, DriverOrigin.SOCKET, DriverState.FAILED, error=error, retry_at=socket.retry_at if socket else None
     )
 
 
@@ -107,9 +125,9 @@ def _endpoint(known: Known, record: ProcessRecord | None) -> str:
     return known.endpoint or (known.socket.endpoint if known.socket is not None else "")
 
 
-def _version(record: ProcessRecord | None, installed: InstalledDriver | None, facts: DriverFacts) -> str:
+def _version(record: ProcessRecord | None, installed: InstalledDriver | None, told: str) -> str:
     """The distribution's version where there is one: that of what runs, else of what would."""
     if record is not None:
         newer = installed.version if installed is not None and installed.identity != record.identity else ""
         return f"{record.version} (newer installed: {newer})" if newer and newer != record.version else record.version
-    return installed.version if installed is not None else facts.version
+    return installed.version if installed is not None else told

@@ -78,7 +78,7 @@ class PodUnmounting:
 
     def _is_held(self, name: str) -> bool:
         known = self._actual.get_volume(name)
-        if known is None or known.pods or self._parts.services.desired.has_volume(name):
+        if known is None or known.pods or not self._parts.populator.is_device_unwanted(name):
             return False
         return known.device_state.may_be_mounted or known.attachability is Attachability.TRUE
 

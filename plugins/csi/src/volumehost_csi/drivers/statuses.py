@@ -41,17 +41,16 @@ class Known:
 def status_of(known: Known) -> DriverStatus:
     """The status of one driver."""
     facts = read_facts(known.places)
-    record = read_process(known.places)
-    last = record
-    if record is not None and not record.alive:
-        record = None
+    last = read_process(known.places)
+    record = last if last is not None and last.alive else None
     if known.instance is not None:
         origin = known.instance.origin
     elif known.installed is not None or record is not None:
         origin = DriverOrigin.INSTALLED
     else:
         origin = DriverOrigin.COMMAND if known.endpoint else DriverOrigin.SOCKET
-    state, error, retry_at = _state(known, record, facts, how_it_failed(last, known.places) if record is None else "")
+    last_failure = how_it_failed(last, known.places) if origin is DriverOrigin.INSTALLED and record is None else ""
+    state, error, retry_at = _state(known, record, facts, last_failure)
     info = known.instance.node_info if known.instance is not None else None
     installed = known.installed if origin is DriverOrigin.INSTALLED else None
     return DriverStatus(

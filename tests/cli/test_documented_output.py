@@ -9,6 +9,15 @@ from typing import Any
 
 import pytest
 
+#: Shapes that test_growing_and_snapshots.py looks at.
+ELSEWHERE = {
+    "expand",
+    "snapshot create",
+    "snapshot list",
+    "snapshot list --driver",
+    "snapshot restore",
+    "snapshot delete",
+}
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "cli-output.md"
 
 
@@ -57,7 +66,7 @@ def test_every_shape_is_as_documented(volumehost, manifest, pod_manifest, mounts
         "version": volumehost("version", "-o", "json").json(),
     }
     assert mounts_below(volumehost.root_dir) == []
-    assert pages.keys() == printed.keys()
+    assert pages.keys() - ELSEWHERE == printed.keys()
     for command, real in printed.items():
         assert same(shape(pages[command]), shape(real)), (command, shape(real))
         lists = [value for value in real.values() if isinstance(value, list)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -311,6 +312,25 @@ def test_what_the_driver_has_can_be_taken_over(place: Place) -> None:
     absent = place("snapshot", "list", "--driver", "csi.absent.example.com")
     assert absent.code == 3
     assert "known drivers" in absent.err
+
+
+def test_every_shape_is_as_documented(place: Place) -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "cli-output.md").read_text()
+    found = re.findall(r"^## `([^`]+)`$.*?^```json\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    documented = {heading: json.loads(text) for heading, text in found}
+    printed = {
+        "expand": place("expand", "data", "2Gi", "-o", "json").json(),
+        "snapshot create": place("snapshot", "create", "monday", "--from", "data", "-o", "json").json(),
+        "snapshot list": place("snapshot", "list", "-o", "json").json(),
+        "snapshot list --driver": place("snapshot", "list", "--driver", DRIVER, "-o", "json").json(),
+        "snapshot restore": place("snapshot", "restore", "monday", "copy", "-o", "json").json(),
+        "snapshot delete": place("snapshot", "delete", "monday", "-o", "json").json(),
+    }
+    for heading, real in printed.items():
+        assert list(documented[heading]) == list(real), heading
+    (of_driver,) = printed["snapshot list --driver"]["snapshots"]
+    assert list(documented["snapshot list --driver"]["snapshots"][0]) == list(of_driver)
+    assert list(documented["snapshot create"]) == list(printed["snapshot list"]["snapshots"][0])
 
 
 def test_completion(place: Place) -> None:

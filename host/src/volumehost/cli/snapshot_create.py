@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     cls=Command,
     examples=(
         ("", "volumehost snapshot create monday --from data"),
-        ("With a class of one's own", "volumehost snapshot create monday --from data --class nightly"),
+        ("With another class", "volumehost snapshot create monday --from data --class nightly"),
         (
             "One that the driver has already",
             "volumehost snapshot create old --handle snap-17 --driver csi.example.com",

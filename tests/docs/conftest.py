@@ -16,6 +16,7 @@ import pytest
 from filelock import FileLock
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+DISTRIBUTIONS = ("host", "plugins/hostpath", "plugins/emptydir", "plugins/csi", "drivers/kit", "drivers/loop")
 sys.path.insert(0, str(Path(__file__).parent / "support"))  # page_session: no tests, so no conftest
 
 from page_session import Shell, play  # noqa: E402  (after the path to it)
@@ -121,13 +122,13 @@ def user_environment() -> dict[str, str]:
 
 @pytest.fixture(scope="module")  # what one file's pages install is not there for another's
 def author_venv(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A virtual environment of an author: volumehost and its plugins from wheels, and the tools to build and test.
+    """A virtual environment of an author: all distributions from wheels, and the tools to build and test.
 
     What they depend on comes from the environment of the tests, so that nothing has to be downloaded.
     """
     home = tmp_path_factory.mktemp("author")
     build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(home / "wheels")]
-    for directory in ("host", "plugins/hostpath", "plugins/emptydir"):
+    for directory in DISTRIBUTIONS:
         done = subprocess.run(
             [*build, str(REPOSITORY / directory)], capture_output=True, text=True, timeout=100, check=False
         )

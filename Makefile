@@ -26,7 +26,7 @@ $(VENV)/.development: $(VENV)/.runtime
 	$(PIP) install -c constraints.txt --group dev
 	touch $@
 
-demo: $(VENV)/.runtime  ## A pod's volumes mounted for real, shown, used and taken away again (as root)
+demo: $(VENV)/.runtime system-packages  ## A pod's volumes and a CSI claim mounted for real, shown, used and taken away again (as root)
 	$(BIN)/volumehost demo
 
 story: $(VENV)/.development  ## pip installs, upgrades and removes a plugin under a running host (as root)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from volumehost.cli.kernel_view import loop_devices_below
 from volumehost.mount.mounter import LinuxMounter
 from volumehost.mount.mountinfo import read_mount_table
 
@@ -27,7 +28,7 @@ def temporary(volumehost, tmp_path: Path) -> Path:
 
 def left(temporary: Path) -> list[str]:
     mounts = [entry.path for entry in read_mount_table() if entry.path.startswith(f"{temporary}/")]
-    return mounts + [str(path) for path in temporary.rglob("*")]
+    return mounts + loop_devices_below(str(temporary)) + [str(path) for path in temporary.rglob("*")]
 
 
 def test_the_tour_shows_mounts_data_and_limit_and_leaves_nothing(volumehost, temporary: Path) -> None:
@@ -47,6 +48,12 @@ def test_the_tour_shows_mounts_data_and_limit_and_leaves_nothing(volumehost, tem
         r"ok  /etc/app.conf cannot be written: Read-only file system",
         r"ok  the mount table has nothing of it",
         r"ok  the root directory has nothing of the pod",
+        r"data +Bound +\$VOLUME +320Mi",
+        r"data +kubernetes.io/csi +mounted",
+        r"data +Bound +\$VOLUME +512Mi",
+        r"ok  it grew while it was mounted",
+        r"ok  no loop device is left",
+        r"ok  the driver's process has ended",
         r"All as promised",
     ):
         assert re.search(words, done.out), words
@@ -55,18 +62,21 @@ def test_the_tour_shows_mounts_data_and_limit_and_leaves_nothing(volumehost, tem
 
 
 def test_the_tour_says_the_same_each_time(volumehost, temporary: Path) -> None:
-    first, second = volumehost("demo").lines(), volumehost("demo").lines()
+    first, second = (re.sub(r"/dev/loop\d+", "/dev/loop", volumehost("demo").out).splitlines() for _ in range(2))
     assert first[0] != second[0]
     assert first[1:] == second[1:]
 
 
+@pytest.mark.parametrize(
+    "at", ["What the kernel says", "volumehost apply", "volumehost expand", "volumehost unmount da"]
+)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_tour_cleans_up(volumehost, temporary: Path, number: signal.Signals) -> None:
+def test_an_interrupted_tour_cleans_up(volumehost, temporary: Path, number: signal.Signals, at: str) -> None:
     process = volumehost.start("demo", bufsize=1)
     try:
         assert process.stdout is not None
         for line in process.stdout:
-            if line.startswith("What the kernel says"):
+            if line.startswith(at):
                 break
         process.send_signal(number)
         _, err = process.communicate(timeout=60)

@@ -9,13 +9,13 @@ import pytest
 
 from volumehost.mount import loop
 from volumehost.mount.mounter import LinuxMounter
+from volumehost.mount.privileges import may_grow_mounted_ext
 from volumehost_loop_driver.errors import (
     FailedPreconditionError,
     InvalidArgumentError,
     NotFoundError,
     OutOfRangeError,
 )
-from volumehost_loop_driver.filesystems import may_grow_mounted_ext
 from volumehost_loop_driver.records import Capability, Settings, VolumeRecord
 from volumehost_loop_driver.volumes import Wanted
 

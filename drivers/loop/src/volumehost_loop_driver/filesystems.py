@@ -19,7 +19,7 @@ from volumehost.mount.format import (
     SafeFormatAndMount,
     device_size,
 )
-from volumehost.mount.privileges import has_capability
+from volumehost.mount.privileges import may_grow_mounted_ext
 from volumehost.mount.programs import Programs
 from volumehost.mount.resize import resize
 from volumehost.sdk import set_volume_ownership
@@ -36,7 +36,6 @@ SUPPORTED: Final = ("ext4", "xfs")
 #: to stay allocated it must not be discarded either.
 _THIN_OPTIONS: Final = {"ext4": ["-E", "lazy_journal_init=1"]}
 _THICK_OPTIONS: Final = {"ext4": ["-E", "lazy_journal_init=1,nodiscard"], "xfs": ["-K"]}
-_CAP_SYS_RESOURCE: Final = 24
 #: e2fsck found nothing, or has corrected what it found.
 _CHECKED: Final = (0, 1)
 #: Options that are not about a filesystem of our own.
@@ -180,12 +179,6 @@ def check_flags(flags: Sequence[str]) -> None:
 def _can_grow_unmounted(superblock: Superblock | None, image: str) -> bool:
     """Whether it grows before it is mounted, which needs no privilege; never while any device shows the image."""
     return superblock is not None and superblock.family == "ext" and not loop.find(image)
-
-
-def may_grow_mounted_ext(proc: str = "/proc/self") -> bool:
-    """Whether the kernel will let this process grow an ext4 filesystem that is mounted."""
-    with open(f"{proc}/status", encoding="ascii", errors="replace") as file:
-        return has_capability(file.read(), _CAP_SYS_RESOURCE)
 
 
 def is_read_only(path: str) -> bool:

@@ -20,9 +20,11 @@ def demo() -> None:
     """Mount a pod's volumes for real, use them, and clean up.
 
     Needs nothing but the right to mount: works in a directory of its own, shows what the kernel says of each volume,
-    writes data and reads it back, tries the limit of the one in memory, and proves that nothing is left. Exits with 1
-    when anything is not as promised.
+    writes data and reads it back, tries the limit of the one in memory, and proves that nothing is left. Then a CSI
+    driver provisions the volume of a claim, which is mounted, expanded while it is used, and deleted. Exits with 1 when
+    anything is not as promised.
     """
+    from volumehost.cli.demo_claims import ClaimTour, missing_distributions
     from volumehost.cli.demo_place import demo_place
     from volumehost.cli.demo_tour import Tour
     from volumehost.mount.privileges import check_mount_privileges
@@ -30,6 +32,12 @@ def demo() -> None:
     check_mount_privileges()
     with _termination_as_interrupt(), demo_place() as place:
         Tour(place).run()
+        missing = missing_distributions()
+        if missing:
+            click.echo(f"\nCSI is not shown: pip install {' '.join(missing)}")
+        else:
+            ClaimTour(place).run()
+        click.echo("\nAll as promised. $DEMO is removed.")
 
 
 @contextmanager

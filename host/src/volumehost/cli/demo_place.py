@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from volumehost.cli.kernel_view import mounts_below
+from volumehost.cli.kernel_view import loop_devices_below, mounts_below
 from volumehost.errors import VolumeHostError
+from volumehost.mount import loop
 from volumehost.mount.mounter import LinuxMounter
 from volumehost.mount.removal import remove_all_one_filesystem
 
@@ -57,11 +58,15 @@ def demo_place() -> Iterator[DemoPlace]:
 def _clear(base: str) -> None:
     """Unmount what is still mounted there, the last first, and remove the rest; never reaches into a mount.
 
+    Loop devices of files in it are let go of: after an interrupt a driver's may be left.
+
     :raises VolumeHostError: something stays; it is named.
     """
     mounter = LinuxMounter()
     for entry in reversed(mounts_below(base)):
         mounter.unmount(entry.path, timeout=10)
+    for device in loop_devices_below(base):
+        loop.detach(device)
     try:
         remove_all_one_filesystem(base)
     except VolumeHostError as error:

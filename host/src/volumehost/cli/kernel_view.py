@@ -60,6 +60,20 @@ def mounts_below(directory: str) -> list[MountPoint]:
     return [entry for entry in read_mount_table() if entry.path == root or entry.path.startswith(f"{root}/")]
 
 
+def loop_devices_below(directory: str) -> list[str]:
+    """Loop devices whose file is below the directory."""
+    found = []
+    for name in os.listdir("/sys/block"):
+        try:
+            with open(f"/sys/block/{name}/loop/backing_file", encoding="utf-8") as file:
+                backing = file.read().strip()
+        except OSError:
+            continue  # no loop device, or one without a file
+        if backing.startswith(f"{directory}/"):
+            found.append(f"/dev/{name}")
+    return found
+
+
 def _view(path: str, table: Mapping[int, MountPoint]) -> KernelView:
     descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
     try:

@@ -15,6 +15,7 @@ from volumehost.errors import MissingPrivilegeError
 from volumehost.mount import syscalls
 
 _CAP_SYS_ADMIN: Final = 21
+_CAP_SYS_RESOURCE: Final = 24
 _WHOLE_MACHINE: Final = ["0", "0", "4294967295"]
 _UNSHARE_SECONDS: Final = 10.0
 
@@ -41,6 +42,11 @@ def has_capability(status: str, number: int) -> bool:
     """Whether the effective set in the text of ``/proc/<pid>/status`` has the capability."""
     field = _field(status, "CapEff")
     return bool(field and int(field, 16) >> number & 1)
+
+
+def may_grow_mounted_ext(proc: str = "/proc/self") -> bool:
+    """Whether the kernel will let this process grow an ext4 filesystem that is mounted; xfs asks for nothing more."""
+    return has_capability(_read(f"{proc}/status"), _CAP_SYS_RESOURCE)
 
 
 def in_user_namespace(uid_map: str) -> bool:

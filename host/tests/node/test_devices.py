@@ -285,3 +285,19 @@ def test_recon30_without_a_journal_the_directories_tell_of_the_device_too(node_o
         assert volume.attachability is Attachability.TRUE  # it may be: a detach too many does no harm
         node.unmount_pod("web", timeout=20)
     assert _steps(plugin) == ["tear_down", "unmount_device", "detach"]
+
+
+def test_br48_a_look_at_a_pod_that_is_ending_does_not_forget_which_volumes_it_has(node_of, disk):
+    """A claim changed, so the pod is resolved anew, just after the word that its workload is over."""
+    plugin = disk()
+    node = node_of(plugin)
+    node.mount_pod(_pod("web"), timeout=20)
+    (record,) = node._now.parts.populator.records()
+    plugin.trouble["unmount_device"] = _raise(OperationError("not now"))
+    node._now.unmounting.end(record.pod.metadata.uid, "default", "web")
+    node._now.mounting.resolve(record)
+    with pytest.raises(WaitTimeoutError, match="still mounted on the node"):
+        node.unmount_pod("web", timeout=0.3)
+    del plugin.trouble["unmount_device"]
+    node.unmount_pod("web", timeout=30)
+    assert _volumes(node) == []

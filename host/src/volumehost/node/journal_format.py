@@ -53,6 +53,12 @@ def text_of(record: Fields, name: str) -> str:
     return value if isinstance(value, str) else ""
 
 
+def texts_of(record: Fields, name: str) -> list[str]:
+    """A list of texts of a record; likewise."""
+    values = record.get(name, [])
+    return [value for value in values if isinstance(value, str)] if isinstance(values, list) else []
+
+
 def merge(entries: dict[Key, dict[str, Any]], record: Fields) -> Key:
     """Merge one record into what is known; returns its key."""
     key = (str(record.get("v", "")), str(record.get("p", "")))

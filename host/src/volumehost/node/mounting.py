@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from volumehost.errors import FailedPreconditionError, VolumeHostError, VolumesFailedError, WaitTimeoutError
 from volumehost.hookspecs import AttachableVolumePlugin
 from volumehost.node.claims import ClaimPendingError
+from volumehost.node.journal_format import texts_of
 from volumehost.node.pending import OperationKey
 from volumehost.node.states import Need
 
@@ -187,12 +188,13 @@ class PodMounting:
         """
         uid, services = record.pod.metadata.uid, self._parts.services
         problems = {name: str(error) for name, error in record.errors.items()}
-        shared = sorted(use.volume for use in services.desired.uses_of_pod(uid) if use.is_shared or use.is_block)
+        shared = {use.volume for use in services.desired.uses_of_pod(uid) if use.is_shared or use.is_block}
         known = services.journal.entry("", uid) or {}
+        former = texts_of(known, "volumes")
         if problems != known.get("problems", {}):
             services.note({"p": uid, "problems": problems})
-        if shared != known.get("volumes", []):
-            services.note({"p": uid, "volumes": shared})
+        if not shared <= set(former):  # what it had once is never struck out: the pod may be ending just now
+            services.note({"p": uid, "volumes": sorted({*former, *shared})})
 
     def _resolve_again(self, record: PodRecord, delay: float) -> None:
         if self._parts.populator.record(record.pod.metadata.uid) is record:  # not refreshed or ended meanwhile

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from volumehost.errors import VolumeHostError, WaitTimeoutError
 from volumehost.node.ephemeral_claims import delete_ephemeral_claims, is_reclaimed
+from volumehost.node.journal_format import texts_of
 from volumehost.node.orphans import remove_pod_directory
 from volumehost.node.pod_objects import FINALIZER, find_pod, release_pod
 from volumehost.node.states import Attachability
@@ -84,9 +85,7 @@ class PodUnmounting:
 
     def _volumes(self, uid: str) -> list[str]:
         """The volumes that the ended pod shared with others, or could have."""
-        record = self._journal.entry("", uid) or {}
-        names = record.get("volumes", [])
-        return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
+        return texts_of(self._journal.entry("", uid) or {}, "volumes")
 
     def _shared_volumes(self, uid: str) -> list[str]:
         wanted = {use.volume for use in self._parts.services.desired.uses_of_pod(uid) if use.is_shared or use.is_block}

@@ -3,7 +3,8 @@
 ::
 
     [plugins."kubernetes.io/csi"]
-    attributes = { rpc_timeout = "120", attach_timeout = "120", start_timeout = "60" }   # seconds
+    # seconds
+    attributes = { rpc_timeout = "120", create_timeout = "300", attach_timeout = "120", start_timeout = "60" }
 """
 
 from __future__ import annotations
@@ -21,11 +22,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Times in seconds: the deadline of each RPC (CSI-CLI-05, improved), how long to wait until a volume is attached
-    or detached (CSI-ATT-05), and for an installed driver to start when a volume needs it.
+    """Times in seconds: the deadline of each RPC (CSI-CLI-05, improved), of those that create a volume or a snapshot,
+    which may copy data, how long to wait until a volume is attached or detached (CSI-ATT-05), and for an installed
+    driver to start when a volume needs it.
     """
 
     rpc_timeout: float = 120.0
+    create_timeout: float = 300.0
     attach_timeout: float = 120.0
     start_timeout: float = 60.0
 

@@ -174,8 +174,9 @@ def settings(directory, **attributes):
 
 
 def test_settings(directory):
-    assert settings(directory) == Settings(120, 120, 60)
+    assert settings(directory) == Settings(rpc_timeout=120, create_timeout=300, attach_timeout=120, start_timeout=60)
     assert settings(directory, rpc_timeout="1.5", attach_timeout="2").rpc_timeout == 1.5
+    assert settings(directory, create_timeout="7").create_timeout == 7
 
 
 @pytest.mark.parametrize("text", ["", "x", "0", "-1", "nan", "inf"])
@@ -185,7 +186,7 @@ def test_settings_that_are_no_seconds(directory, text):
 
 
 def test_an_unknown_setting_names_those_that_are_known(directory):
-    with pytest.raises(ManifestError, match="attach_timeout, rpc_timeout, start_timeout"):
+    with pytest.raises(ManifestError, match="attach_timeout, create_timeout, rpc_timeout, start_timeout"):
         settings(directory, timeout="1")
 
 

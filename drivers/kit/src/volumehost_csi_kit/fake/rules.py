@@ -16,10 +16,10 @@ class Rule:
     """One fault, or one prescribed answer.
 
     It applies to calls named ``call`` (``NodeStageVolume``; ``*`` is any), only for ``volume_id`` if that is given (for
-    calls that have none: the name). It lets the first ``skip`` such calls pass, applies to the ``times`` after them
-    (None: to all), and does, in this order: wait ``delay`` seconds; kill the driver (``die``); answer only once
-    released (``hang``); fail with ``code``, a gRPC status name, and ``message``; answer ``reply``, in protobuf's JSON
-    form.
+    calls that have none: the name, or the snapshot's id). It lets the first ``skip`` such calls pass, applies to the
+    ``times`` after them (None: to all), and does, in this order: wait ``delay`` seconds; kill the driver (``die``);
+    answer only once released (``hang``); fail with ``code``, a gRPC status name, and ``message``; answer ``reply``, in
+    protobuf's JSON form.
 
     ``when="after"`` has all that happen after the work is done, so that a failure is a lie and a death loses the
     answer; ``"before"`` has it happen before, and neither a failure nor a prescribed reply does any work.
@@ -49,8 +49,8 @@ class Rule:
 
 
 def volume_of(request: Message) -> str:
-    """The volume that a request is about: its id, or the name of the one to create; "" for others."""
-    for name in ("volume_id", "source_volume_id", "name"):
+    """What a request is about: the volume's id, the name of what to create, the snapshot's id; "" for others."""
+    for name in ("volume_id", "source_volume_id", "name", "snapshot_id"):
         if value := getattr(request, name, ""):
             return str(value)
     return ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from volumehost.errors import StorageDriverError, StorageDriverUnsupportedError
 from volumehost_csi.failures import rpc_failure, without_secrets
@@ -14,10 +14,6 @@ from volumehost_csi.registration.store import DriverInstance
 
 if TYPE_CHECKING:
     import grpc
-
-#: Deadlines of calls in seconds; creating copies data where there is a source (the external-provisioner's default is
-#: 10 s with retries, its users set minutes). Every other call has ``rpc_timeout``.
-CREATE_TIMEOUT: Final = 300.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +32,23 @@ class Caller:
     """Calls one registration of a driver. Safe for threads.
 
     :param timeout: deadline of a call in seconds, where the call brings none.
+    :param create_timeout: the same for calls that create, which copy data where there is a source (the
+        external-provisioner's default is 10 s with retries, its users set minutes).
     """
 
-    def __init__(self, instance: DriverInstance, channel: grpc.Channel, metrics: CSIMetrics, *, timeout: float) -> None:
+    def __init__(
+        self,
+        instance: DriverInstance,
+        channel: grpc.Channel,
+        metrics: CSIMetrics,
+        *,
+        timeout: float,
+        create_timeout: float,
+    ) -> None:
         self.instance = instance
         self.channel = channel
         self.timeout = timeout
+        self.create_timeout = create_timeout
         self._metrics = metrics
 
     @property

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from volumehost.errors import StorageDriverError
 from volumehost_csi.drivers import replies
-from volumehost_csi.drivers.calls import CREATE_TIMEOUT, Call, Caller
+from volumehost_csi.drivers.calls import Call, Caller
 from volumehost_csi.names import shorten
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class SnapshotCalls:
         message = csi.CreateSnapshotRequest(
             source_volume_id=source_volume, name=name, secrets=dict(secrets), parameters=dict(parameters)
         )
-        seconds = CREATE_TIMEOUT if timeout is None else timeout
+        seconds = self._call.create_timeout if timeout is None else timeout
         reply = self._call(call, "Controller", self._controller.CreateSnapshot, message, seconds)
         return replies.snapshot(self._call, call, reply.snapshot, source_volume=source_volume)
 

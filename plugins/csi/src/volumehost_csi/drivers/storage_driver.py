@@ -30,7 +30,9 @@ class GrpcStorageDriver:
         channel = cast("grpc.Channel", self._counted)
         #: The driver's node service over the same channel.
         self.node = NodeClient(instance.name, channel, metrics, timeout=settings.rpc_timeout)
-        caller = Caller(instance, channel, metrics, timeout=settings.rpc_timeout)
+        caller = Caller(
+            instance, channel, metrics, timeout=settings.rpc_timeout, create_timeout=settings.create_timeout
+        )
         self._capabilities = CapabilityCache(caller, self.node)
         volumes, changes = VolumeCalls(caller), ChangeCalls(caller)
         snapshots = SnapshotCalls(caller, self.capabilities)

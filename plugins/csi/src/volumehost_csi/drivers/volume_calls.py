@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from volumehost.errors import DeletedVolumeInUseError, StorageDriverError
 from volumehost_csi.drivers import replies
-from volumehost_csi.drivers.calls import CREATE_TIMEOUT, Call, Caller
+from volumehost_csi.drivers.calls import Call, Caller
 from volumehost_csi.drivers.messages import capability_message, range_message, requirement_message
 from volumehost_csi.names import shorten
 
@@ -69,7 +69,7 @@ class VolumeCalls:
             accessibility_requirements=requirement_message(request.requisite, request.preferred),
             mutable_parameters=dict(request.mutable_parameters),
         )
-        seconds = CREATE_TIMEOUT if timeout is None else timeout
+        seconds = self._call.create_timeout if timeout is None else timeout
         reply = self._call(call, "Controller", self._controller.CreateVolume, message, seconds)
         return replies.created_volume(self._call, call, request, reply)
 

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from volumehost.cli.command import Command
-from volumehost.cli.managing import timeout_option
+from volumehost.cli.managing import no_wait_option, timeout_option
 from volumehost.cli.objects import open_for_writing, read_manifests, reference
 from volumehost.cli.options import Settings, shared_options
-from volumehost.cli.settling import Wish, no_wait_option, settle
 from volumehost.errors import VolumeHostError
 
 if TYPE_CHECKING:
     from volumehost.api.apply import Applied
     from volumehost.api.manifests import Manifest
+    from volumehost.cli.wish import Wish
 
 
 @click.command(
@@ -58,7 +58,7 @@ def apply(settings: Settings, filenames: tuple[str, ...], *, recursive: bool, wa
     wishes: list[Wish] = []
     with open_for_writing(settings) as store:
         from volumehost.api.apply import apply_object
-        from volumehost.cli.wishes import of_applied
+        from volumehost.cli.wishes import of_applied, settle
 
         for manifest in manifests:
             try:
@@ -68,9 +68,9 @@ def apply(settings: Settings, filenames: tuple[str, ...], *, recursive: bool, wa
             else:
                 _print(settings, manifest, applied)
                 results.append(_as_data(manifest, applied))
-                wishes += of_applied(manifest.kind, applied.object)
+                wishes += of_applied(store, manifest.kind, applied.object)
         if wait and wishes:
-            errors += settle(settings, store, wishes, timeout)
+            errors += settle(settings, wishes, timeout)
     if settings.output in {"json", "yaml"}:
         from volumehost.cli.output import echo_data
 

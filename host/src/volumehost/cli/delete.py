@@ -11,16 +11,16 @@ import click
 from volumehost.cli.command import Command
 from volumehost.cli.complete import kinds as complete_kinds
 from volumehost.cli.complete import object_names
-from volumehost.cli.managing import make_room, root_dir_exists, timeout_option, volume_manager
+from volumehost.cli.managing import make_room, no_wait_option, root_dir_exists, timeout_option, volume_manager
 from volumehost.cli.objects import KindType, NameType, open_for_writing, read_manifests, reference, targets
 from volumehost.cli.options import Settings, shared_options
-from volumehost.cli.settling import Wish, no_wait_option, settle
 from volumehost.errors import ObjectNotFoundError, VolumeHostError
 
 if TYPE_CHECKING:
     from volumehost.api.kinds import Kind
     from volumehost.api.objects import KubeObject
     from volumehost.api.store import EmbeddedStore
+    from volumehost.cli.wish import Wish
 
     Target = tuple[Kind[KubeObject], str, str]
 
@@ -76,7 +76,7 @@ def delete(
     marked: list[Target] = []
     wishes: list[Wish] = []
     with open_for_writing(settings) as store:
-        from volumehost.cli.wishes import of_deleted
+        from volumehost.cli.wishes import of_deleted, settle
 
         for kind, name, namespace in wanted:
             try:
@@ -86,9 +86,9 @@ def delete(
                 errors.append(error)
             else:
                 marked.append((kind, name, namespace))
-                wishes += of_deleted(kind, before)
+                wishes += of_deleted(store, kind, before)
         if wait:
-            errors += settle(settings, store, wishes, max(0.0, deadline - time.monotonic()))
+            errors += settle(settings, wishes, max(0.0, deadline - time.monotonic()))
         results = [
             {"kind": kind.kind, "namespace": namespace, "name": name, "outcome": _outcome(store, kind, name, namespace)}
             for kind, name, namespace in marked

@@ -27,6 +27,13 @@ def timeout_option(words: str) -> Callable[[Callable[..., object]], Callable[...
     )
 
 
+def no_wait_option(function: Callable[..., object]) -> Callable[..., object]:
+    """``--wait/--no-wait`` of the commands that change objects."""
+    return click.option(
+        "--wait/--no-wait", default=True, help="Wait until the controllers have done their part.  [default: wait]"
+    )(function)
+
+
 def root_dir_exists(settings: Settings) -> bool:
     """Whether there is a root directory: where there is none, nothing can be mounted.
 

@@ -31,8 +31,8 @@ class Wish:
 
     ``what`` says it, after "waiting for". ``is_done`` asks the store. ``objects`` are those that the controllers work
     on for it, as they are now. ``problem`` is why it will not come about as things are, None where it may yet; it is
-    asked when the controllers have done all they can for now. ``pods`` are mounted pods
-    whose volumes have a part in it.
+    asked when the controllers have done all they can for now. ``pods`` are mounted pods whose volumes have a part in
+    it. Without ``insists`` it is enough that the controllers have done what they can: the rest may need a pod.
     """
 
     what: str
@@ -40,6 +40,7 @@ class Wish:
     objects: Callable[[], Sequence[KubeObject]]
     problem: Callable[[], VolumeHostError | None] = lambda: None
     pods: Callable[[], Sequence[Pod]] = tuple
+    insists: bool = True
 
 
 def existing_store(settings: Settings, what: str) -> EmbeddedStore:
@@ -60,35 +61,63 @@ def existing_store(settings: Settings, what: str) -> EmbeddedStore:
 def bring_about(settings: Settings, wish: Wish, timeout: float) -> None:
     """Wait until the wish has come true.
 
-    :raises WaitTimeoutError: it has not in time; ``details`` tells what every object that failed is at.
+    :raises WaitTimeoutError: it has not in time; ``details`` tells what its objects are at.
     :raises VolumeHostError: it will not as things are; the wish stays in the store.
     """
+    for error in bring_all_about(settings, [wish], timeout):
+        raise error
+
+
+def bring_all_about(settings: Settings, wishes: Sequence[Wish], timeout: float) -> list[VolumeHostError]:
+    """Wait until each wish has come true, or will not as things are; one does not keep the others.
+
+    :returns: an error for each wish that has not come true; see :func:`bring_about`.
+    """
     deadline = time.monotonic() + timeout
-    with volume_manager(settings, timeout, unless=wish.is_done) as manager:
-        if manager is None or wish.is_done():
-            return
+
+    def all_done() -> bool:
+        return all(wish.is_done() for wish in wishes)
+
+    if all_done():
+        return []
+    with volume_manager(settings, timeout, unless=all_done) as manager:
+        if manager is None or all_done():
+            return []
         plane = manager.control
-        for pod in wish.pods():
-            manager.sync_pod(pod)
-        found: list[VolumeHostError] = []
+        for wish in wishes:
+            for pod in wish.pods():
+                manager.sync_pod(pod)
+        found: list[VolumeHostError | None] = []
 
         def is_over() -> bool:
-            if wish.is_done():
-                return True
-            problem = _failure(plane, wish) or (wish.problem() if plane.settled() else None)
-            if problem is not None:
-                found.append(problem)
-            return problem is not None
+            outcomes = [_outcome(plane, wish) for wish in wishes]
+            found[:] = [outcome if isinstance(outcome, VolumeHostError) else None for outcome in outcomes]
+            return None not in outcomes
 
-        with progress(lambda: _lines(plane, wish), verbosity=settings.verbosity):
+        with progress(lambda: _lines(plane, wishes), verbosity=settings.verbosity):
             try:
-                plane.wait_until(is_over, max(0.0, deadline - time.monotonic()), wish.what)
-            except WaitTimeoutError as error:
-                error.reason = f"not so after {timeout:g} s"  # of which some went by before
-                error.hint = "the controllers go on with it when a command or an agent next works on the root directory"
-                raise
-    if found:
-        raise found[0]
+                what = ", ".join(wish.what for wish in wishes)
+                plane.wait_until(is_over, max(0.0, deadline - time.monotonic()), what)
+            except WaitTimeoutError:
+                return [
+                    error or _late(plane, wish, timeout)
+                    for error, wish in zip(found, wishes, strict=True)
+                    if error is not None or not wish.is_done()
+                ]
+    return [error for error in found if error is not None]
+
+
+def _outcome(plane: ControlPlane, wish: Wish) -> VolumeHostError | bool | None:
+    """True when it is done, or as good as that; why it will not be; None while it may yet."""
+    if wish.is_done():
+        return True
+    failure = _failure(plane, wish)
+    if failure is not None:
+        return failure
+    if not plane.settled():
+        return None
+    problem = wish.problem()
+    return problem if problem is not None or wish.insists or _is_retried(plane, wish) else True
 
 
 def _failure(plane: ControlPlane, wish: Wish) -> VolumeHostError | None:
@@ -100,5 +129,25 @@ def _failure(plane: ControlPlane, wish: Wish) -> VolumeHostError | None:
     return None
 
 
-def _lines(plane: ControlPlane, wish: Wish) -> list[str]:
-    return [f"waiting for {wish.what}", *(f"  {line}" for obj in wish.objects() for line in plane.explain(obj))]
+def _is_retried(plane: ControlPlane, wish: Wish) -> bool:
+    return any(plane.failure(obj) is not None for obj in wish.objects())
+
+
+def _late(plane: ControlPlane, wish: Wish, timeout: float) -> WaitTimeoutError:
+    return WaitTimeoutError(
+        f"not so after {timeout:g} s",
+        details=[line for obj in wish.objects() for line in plane.explain(obj)],
+        action=f"waiting for {wish.what}",
+        hint="the controllers go on with it when a command or an agent next works on the root directory",
+    )
+
+
+def _lines(plane: ControlPlane, wishes: Sequence[Wish]) -> list[str]:
+    lines = []
+    for wish in wishes:
+        if not wish.is_done():
+            lines += [
+                f"waiting for {wish.what}",
+                *(f"  {line}" for obj in wish.objects() for line in plane.explain(obj)),
+            ]
+    return lines

@@ -2,39 +2,86 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from volumehost.api.kinds import find_kind
-from volumehost.cli.settling import Wish
+from volumehost.cli.wish import Wish, bring_all_about
+from volumehost.errors import MissingPrivilegeError, ObjectNotFoundError, VolumeHostError
 
 if TYPE_CHECKING:
+    from volumehost.api.client import ApiClient
     from volumehost.api.kinds import Kind
     from volumehost.api.objects import KubeObject
+    from volumehost.cli.options import Settings
+
+    Target = tuple[Kind[KubeObject], str, str]
 
 #: Kinds that a controller does something about.
-CONTROLLED = frozenset(
+_CONTROLLED = frozenset(
     {"PersistentVolumeClaim", "PersistentVolume", "VolumeAttachment", "VolumeSnapshot", "VolumeSnapshotContent"}
 )
 
 
-def of_applied(kind: Kind[KubeObject], obj: KubeObject) -> list[Wish]:
+def settle(settings: Settings, wishes: Sequence[Wish], timeout: float) -> list[VolumeHostError]:
+    """Have the controllers do what the objects ask for; the errors of those that failed.
+
+    Whoever may change objects need not be able to mount: then it is only told that this is left to others.
+    """
+    if not wishes:
+        return []
+    try:
+        return bring_all_about(settings, wishes, timeout)
+    except MissingPrivilegeError as error:
+        left = ", ".join(wish.what for wish in wishes)
+        click.echo(f"note: not waited for {left}: {error.reason}; the next command that may mount does it", err=True)
+        return []
+
+
+def of_applied(api: ApiClient, kind: Kind[KubeObject], obj: KubeObject) -> list[Wish]:
     """The wishes behind an applied object, none where applying is all."""
-    if kind.kind not in CONTROLLED:
+    if kind.kind not in _CONTROLLED:
         return []
-    doing, fulfilled = _APPLIED.get(kind.kind, ("looking after", _is_gone))
-    return [Wish(kind, obj.metadata.name, obj.metadata.namespace, doing, fulfilled)]
+    metadata = obj.metadata
+    what, is_done, insists = _APPLIED.get(kind.kind, ("{} to be looked after", _is_gone, False))
+    return [_wish(api, (kind, metadata.name, metadata.namespace), what, is_done, insists=insists)]
 
 
-def of_deleted(kind: Kind[KubeObject], before: KubeObject) -> list[Wish]:
+def of_deleted(api: ApiClient, kind: Kind[KubeObject], before: KubeObject) -> list[Wish]:
     """The wishes behind a deleted object: that it is gone, and the volume that was made for it too."""
-    if kind.kind not in CONTROLLED:
+    if kind.kind not in _CONTROLLED:
         return []
-    wishes = [Wish(kind, before.metadata.name, before.metadata.namespace, "deleting", _is_gone)]
-    volume: str = getattr(before.spec, "volume_name", "") if kind.kind == "PersistentVolumeClaim" else ""  # type: ignore[attr-defined]
+    metadata = before.metadata
+    wishes = [_wish(api, (kind, metadata.name, metadata.namespace), "{} to be deleted", _is_gone)]
+    volume = _volume_of(kind, before)
     if volume:
-        wishes.append(Wish(find_kind("PersistentVolume"), volume, "", "reclaiming", _is_reclaimed))
+        wishes.append(_wish(api, (find_kind("PersistentVolume"), volume, ""), "{} to be released", _is_reclaimed))
     return wishes
+
+
+def _wish(api: ApiClient, target: Target, what: str, is_done: Callable[[Any], bool], *, insists: bool = False) -> Wish:
+    kind, name, namespace = target
+
+    def now() -> KubeObject | None:
+        try:
+            return api.get(kind.struct, name, namespace)
+        except ObjectNotFoundError:
+            return None
+
+    def objects() -> Sequence[KubeObject]:
+        found = now()
+        return [] if found is None else [found]
+
+    return Wish(what.format(kind.describe(name, namespace)), lambda: is_done(now()), objects, insists=insists)
+
+
+def _volume_of(kind: Kind[KubeObject], obj: Any) -> str:
+    return str(obj.spec.volume_name) if kind.kind == "PersistentVolumeClaim" else ""
+
+
+# --- what is over; None is an object that is gone -------------------------------------------------------------------
 
 
 def _is_gone(obj: Any) -> bool:
@@ -66,8 +113,8 @@ def _is_reclaimed(volume: Any) -> bool:
     return volume.status.phase == "Available" or (kept and volume.status.phase != "Bound")
 
 
-#: What is done about an applied object of the kind, and when that is over; the others go on being looked after.
-_APPLIED: dict[str, tuple[str, Callable[[Any], bool]]] = {
-    "PersistentVolumeClaim": ("providing a volume for", _is_bound_and_large_enough),
-    "VolumeSnapshot": ("taking", _is_ready),
+#: What is waited for after an object of the kind was applied, when that is over, and whether nothing less will do.
+_APPLIED: dict[str, tuple[str, Callable[[Any], bool], bool]] = {
+    "PersistentVolumeClaim": ("{} to have its volume", _is_bound_and_large_enough, False),
+    "VolumeSnapshot": ("{} to be ready", _is_ready, True),
 }

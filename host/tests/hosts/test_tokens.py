@@ -8,10 +8,12 @@ import os
 
 import pytest
 
+from volumehost import VolumeManager
 from volumehost.api.objects import BoundObjectReference, TokenRequest, TokenRequestSpec
 from volumehost.errors import InvalidObjectError
 from volumehost.hosts.standalone_host import StandaloneHost
 from volumehost.hosts.tokens import LocalSigner, TokenCache
+from volumehost.loader.events import NoProber
 
 POD = BoundObjectReference(kind="Pod", api_version="v1", name="web", uid="u-1")
 
@@ -94,3 +96,15 @@ def test_a_signer_of_the_embedding_program_is_used(tmp_path):
 
     host = StandaloneHost(str(tmp_path), token_signer=sign)
     assert host.get_service_account_token_func()("ns", "sa", request()).status.token == "ns/sa"
+
+
+@pytest.mark.parametrize("controllers", [True, False])
+def test_the_volume_manager_hands_its_signer_to_the_host_of_either_kind(tmp_path, controllers):
+    """HOST-04: also where a cluster would sign, an embedding program may do it itself."""
+
+    def sign(namespace, name, wanted):
+        wanted.status.token = f"{namespace}/{name}"
+        return wanted
+
+    with VolumeManager(tmp_path, prober=NoProber(), controllers=controllers, token_signer=sign) as manager:
+        assert manager.host.get_service_account_token_func()("ns", "sa", request()).status.token == "ns/sa"

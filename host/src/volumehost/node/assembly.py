@@ -34,6 +34,7 @@ from volumehost.node.workers import WorkerPool
 if TYPE_CHECKING:
     from volumehost.api.client import ApiClient
     from volumehost.host_services import MountInterface
+    from volumehost.hosts.tokens import Signer
     from volumehost.loader.events import DynamicPluginProber
 
 logger = logging.getLogger(__name__)
@@ -57,6 +58,7 @@ class Settings:
     clock: Callable[[], float] = time.monotonic
     wall_clock: Callable[[], float] = time.time
     boot_id: str | None = None
+    token_signer: Signer | None = None
     controllers: bool | None = None
     workers: int = 16
 
@@ -136,6 +138,7 @@ def _start_locked(settings: Settings, root_dir: str, lock: RootDirLock) -> NodeP
         api=settings.api if settings.api is not None else lambda: _open_store(root_dir),
         plugin_manager=plugins,
         mounter=settings.mounter,
+        token_signer=settings.token_signer,
     )
     if settings.share_root:
         _share(host, root_dir)

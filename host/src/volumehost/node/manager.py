@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from volumehost.control.plane import ControlPlane
     from volumehost.host_services import MountInterface
     from volumehost.hosts.node_host import NodeHost
+    from volumehost.hosts.tokens import Signer
     from volumehost.loader.events import DynamicPluginProber
     from volumehost.loader.manager import VolumePluginManager
     from volumehost.node.containers import ContainerMounts
@@ -78,6 +79,9 @@ class VolumeManager:
     :param plugin_manager: loads the plugins; a default one when not given. It must be new.
     :param api: the API; by default the embedded store in the root directory.
     :param mounter: stands in for the kernel's mounts.
+    :param token_signer: answers ``(namespace, service account, TokenRequest)`` with the request and its status, for
+        drivers that want tokens of a pod's service account. By default tokens are signed with a key of the root
+        directory where there is no cluster; in a cluster there are none without it.
     :param adopt: tear down volumes of which only a directory tells and that no pod wants; for a node's agent.
     :param share_root: put the root directory on a shared mount, so that mounts reach containers that run already; for
         a node's agent. The mount stays.
@@ -100,6 +104,7 @@ class VolumeManager:
         plugin_manager: VolumePluginManager | None = None,
         api: ApiClient | None = None,
         mounter: MountInterface | None = None,
+        token_signer: Signer | None = None,
         adopt: bool = False,
         share_root: bool = False,
         controllers: bool | None = None,
@@ -117,6 +122,7 @@ class VolumeManager:
             plugin_manager=plugin_manager,
             api=api,
             mounter=mounter,
+            token_signer=token_signer,
             adopt=adopt,
             share_root=share_root,
             controllers=controllers,

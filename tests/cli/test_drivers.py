@@ -193,6 +193,19 @@ def test_a_driver_with_a_registration_socket_is_listed(drivers, serving, root) -
     assert (found[OTHER]["origin"], found[OTHER]["state"], found[OTHER]["nodeID"]) == ("socket", "ready", "node-7")
 
 
+def test_what_keeps_drivers_from_being_noticed_is_told(drivers, root) -> None:
+    """BR-24."""
+    data = Path(root, "plugins_registry", "data")
+    data.mkdir(parents=True)
+    for number in range(600):
+        (data / str(number)).touch()
+    done = drivers("list")
+    assert (done.code, done.err.count("\n")) == (0, 1)
+    assert done.err.startswith(f"warning: the registration directory {root}/plugins_registry: {data} holds data")
+    (problem,) = drivers("list", "-o", "json").json()["problems"]
+    assert f"warning: {problem}\n" == done.err
+
+
 def test_without_the_plugin_it_says_what_to_install(drivers) -> None:
     done = drivers("list", environment={"VOLUMEHOST_PLUGINS_DISABLE": "volumehost-csi"})
     assert done.code == 1

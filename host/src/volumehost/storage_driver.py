@@ -280,7 +280,8 @@ class DriverStatus:
     """What is known of a driver without starting it; times are seconds since the epoch.
 
     ``pid`` is set where this host supervises its process. ``manifest`` is the file of API objects that its
-    distribution brings (CSIDriver, StorageClass), "" without one.
+    distribution brings (CSIDriver, StorageClass), "" without one. ``warnings`` are about what works and is not as it
+    should be: labels of the node that it left behind (CSI-NIM-12).
     """
 
     name: str
@@ -301,6 +302,7 @@ class DriverStatus:
     keep_alive: bool = False
     log_file: str = ""
     manifest: str = ""
+    warnings: Sequence[str] = ()
 
 
 class StorageDrivers(Protocol):
@@ -315,6 +317,10 @@ class StorageDrivers(Protocol):
 
     def statuses(self) -> Sequence[DriverStatus]:
         """Every known driver, by name; starts none."""
+        ...
+
+    def problems(self) -> Sequence[str]:
+        """What keeps drivers from being noticed, or delays it: one line each, none when nothing does."""
         ...
 
     def driver(self, name: str, *, timeout: float) -> StorageDriver:

@@ -25,6 +25,9 @@ class Drivers:
             DriverStatus(name, DriverOrigin.SOCKET, DriverState.READY, endpoint=str(id(self))) for name in self.names
         ]
 
+    def problems(self):
+        return [f"{self.names[0]} is noticed late"]
+
     def driver(self, name, *, timeout):
         self.asked.append((name, timeout))
         return self
@@ -88,6 +91,7 @@ def test_everything_else_reaches_the_plugins():
     both.register("c.example.com", "/run/c.sock")
     both.unregister("b.example.com")
     assert told == ["a.example.com", "b.example.com"]
+    assert both.problems() == ["a.example.com is noticed late", "b.example.com is noticed late"]
     assert first.asked == ["start", ("c.example.com", "/run/c.sock")]
     assert second.asked == ["start", "b.example.com"]
 

@@ -11,7 +11,7 @@ from volumehost.cli.command import Command
 from volumehost.cli.driver_report import as_data, open_drivers, state_of
 from volumehost.cli.durations import format_duration
 from volumehost.cli.options import Settings, shared_options
-from volumehost.cli.tables import format_table
+from volumehost.cli.tables import format_table, printable
 
 if TYPE_CHECKING:
     from volumehost.storage_driver import DriverStatus
@@ -31,7 +31,10 @@ def list_drivers(settings: Settings) -> None:
     started: a stopped driver starts when a volume needs it.
     """
     with open_drivers(settings) as drivers:
-        statuses = drivers.statuses()
+        statuses, problems = drivers.statuses(), drivers.problems()
+    if settings.output in {"table", "name"}:
+        for problem in problems:
+            click.echo(f"warning: {printable(problem)}", err=True)
     if settings.output == "table":
         if not statuses:
             click.echo("There are no storage drivers.", err=True)
@@ -45,7 +48,7 @@ def list_drivers(settings: Settings) -> None:
     else:
         from volumehost.cli.output import echo_data
 
-        echo_data({"drivers": [as_data(status) for status in statuses]}, settings.output)
+        echo_data({"drivers": [as_data(status) for status in statuses], "problems": problems}, settings.output)
 
 
 def _row(status: DriverStatus) -> tuple[object, ...]:

@@ -91,6 +91,7 @@ def as_data(status: DriverStatus) -> dict[str, Any]:
         },
         "logFile": status.log_file,
         "manifest": status.manifest,
+        "warnings": list(status.warnings),
     }
 
 

@@ -80,6 +80,7 @@ def _text(status: DriverStatus) -> str:
             ("Topology", topology or None),
             ("Log file", status.log_file or None),
             ("Objects", status.manifest or None),
+            ("Warning", "; ".join(status.warnings) or None),
         )
     )
     if status.capabilities is None:

@@ -58,6 +58,10 @@ class CombinedStorageDrivers:
                 known.setdefault(status.name, status)
         return [known[name] for name in sorted(known)]
 
+    def problems(self) -> list[str]:
+        """What keeps drivers from being noticed, or delays it."""
+        return [problem for part in self._parts for problem in part.problems()]
+
     def driver(self, name: str, *, timeout: float) -> StorageDriver:
         """The driver of that name, registered and answering.
 

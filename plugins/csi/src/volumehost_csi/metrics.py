@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from volumehost_csi.plugin import PLUGIN_NAME
 
 if TYPE_CHECKING:
-    from prometheus_client.core import HistogramMetricFamily
+    from prometheus_client.core import GaugeMetricFamily, HistogramMetricFamily
 
 #: Upper bounds in seconds.
 BUCKETS: Final = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 15.0, 25.0, 50.0, 120.0, 300.0, 600.0)
@@ -85,6 +85,8 @@ class CSIMetrics:
             "volume_operation_total_seconds", "Storage operation end to end duration in seconds",
             ("plugin_name", "operation_name"),
         )  # fmt: skip
+        #: (registration socket, state) for each value 1 of ``plugin_manager_total_plugins`` (CSI-PM-14).
+        self.sockets: Callable[[], Iterable[tuple[str, str]]] = lambda: ()
 
     def observe_call(self, driver: str, method: str, code: str, seconds: float, *, migrated: bool) -> None:
         """Count one RPC.
@@ -106,19 +108,29 @@ class CSIMetrics:
         """What a registry of prometheus-client takes."""
         return Collector(
             (self.operations, self.volume_stats, self.storage_operations, self.volume_operations),
+            lambda: self.sockets(),
         )
 
 
 class Collector:
-    """Gives histograms to prometheus-client whenever it collects."""
+    """Gives histograms and the registration sockets to prometheus-client whenever it collects."""
 
-    def __init__(self, histograms: Sequence[Histogram]) -> None:
+    def __init__(self, histograms: Sequence[Histogram], sockets: Callable[[], Iterable[tuple[str, str]]]) -> None:
         self._histograms = histograms
+        self._sockets = sockets
 
-    def collect(self) -> Iterator[HistogramMetricFamily]:
+    def collect(self) -> Iterator[HistogramMetricFamily | GaugeMetricFamily]:
         """All of them, as they are now."""
+        from prometheus_client.core import GaugeMetricFamily
+
         for histogram in self._histograms:
             yield histogram.family()
+        plugins = GaugeMetricFamily(
+            "plugin_manager_total_plugins", "Number of plugins in Plugin Manager", labels=("socket_path", "state")
+        )
+        for labels in self._sockets():
+            plugins.add_metric(labels, 1)
+        yield plugins
 
 
 def go_code(code: str) -> str:

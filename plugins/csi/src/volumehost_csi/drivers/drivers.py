@@ -149,6 +149,11 @@ class Drivers:
                 found.append(status_of(known))
         return found
 
+    def problems(self) -> list[str]:
+        """What the registration directory leaves out or notices late; asked after :meth:`statuses`, which looks."""
+        problem = self._registry.problem if self._registry is not None else ""
+        return [problem] if problem else []
+
     def driver(self, name: str, *, timeout: float) -> GrpcStorageDriver:
         """The driver, registered and answering; an installed one is started when it does not run.
 
@@ -339,6 +344,7 @@ class Drivers:
             health=self._health.of(instance),
             endpoint=self.commands.endpoint(name),
             socket=socket,
+            stale_labels=self._registry.stale_labels(name) if self._registry is not None else (),
         )
 
     def _remember(self, session: GrpcStorageDriver) -> None:

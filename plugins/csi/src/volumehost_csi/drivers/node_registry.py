@@ -29,6 +29,7 @@ class NodeRegistry:
         self._store = store
         self.registration = Registration(host, store, metrics=metrics)
         self._sockets = self.registration.manager
+        metrics.sockets = self._sockets.total_plugins
         self._directory = sockets_dir
         self._condition = threading.Condition()
         self._closed = False
@@ -39,6 +40,16 @@ class NodeRegistry:
     def handler(self) -> CSIRegistrationHandler:
         """Registers drivers by name and endpoint."""
         return self.registration.handler
+
+    @property
+    def problem(self) -> str:
+        """What the registration directory leaves out or notices late, "" when nothing."""
+        problem = self._sockets.problem
+        return f"the registration directory {self._directory}: {problem}" if problem else ""
+
+    def stale_labels(self, name: str) -> tuple[str, ...]:
+        """Labels of the node that a driver's former topology left behind (CSI-NIM-12)."""
+        return self.registration.node_info.stale_labels.get(name, ())
 
     def wait_for(self, name: str, deadline: float) -> DriverInstance:
         """The driver, when its socket lies in the directory and is registered by ``deadline`` (monotonic).

@@ -36,6 +36,7 @@ class Known:
     health: tuple[DriverState, str] = (DriverState.READY, "")
     endpoint: str = ""
     socket: SocketStatus | None = None
+    stale_labels: tuple[str, ...] = ()
 
 
 def status_of(known: Known) -> DriverStatus:
@@ -72,7 +73,15 @@ def status_of(known: Known) -> DriverStatus:
         keep_alive=record.keep_alive if record else installed.keep_alive if installed else False,
         log_file=known.places.log_file if origin is DriverOrigin.INSTALLED else "",
         manifest=installed.manifest() if installed else "",
+        warnings=_warnings(known),
     )
+
+
+def _warnings(known: Known) -> tuple[str, ...]:
+    if not known.stale_labels:
+        return ()
+    labels = ", ".join(known.stale_labels)
+    return (f"its topology has changed and left labels on the node: {labels}; remove them when nothing needs them",)
 
 
 def status_of_misnamed(name: str, installed: InstalledDriver | None, socket: SocketStatus | None) -> DriverStatus:

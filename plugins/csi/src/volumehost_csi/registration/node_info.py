@@ -131,7 +131,7 @@ class NodeInfoManager:
             csi_node = api.replace(csi_node)
         csi_node_object.put_entry(csi_node, new)
         csi_node = api.replace(csi_node)
-        self._tell_stale(driver, csi_node_object.stale_labels(old, new, node.metadata.labels, csi_node))
+        self._tell_stale(driver, node, csi_node_object.stale_labels(old, new, node.metadata.labels, csi_node))
 
     def _uninstall_once(self, api: ApiClient, driver: str) -> None:
         from volumehost.api.objects import CSINode
@@ -188,15 +188,17 @@ class NodeInfoManager:
         api.delete(CSINode, self._name, uid=csi_node.metadata.uid)
         return api.create(csi_node_object.new_csi_node(node))
 
-    def _tell_stale(self, driver: str, labels: list[str]) -> None:
+    def _tell_stale(self, driver: str, node: Node, labels: list[str]) -> None:
         if not labels:
             self._stale.pop(driver, None)
             return
         self._stale[driver] = tuple(labels)
-        logger.warning(
-            "the CSI driver %s no longer tells the topology %s; the labels stay on the node %s, remove them by hand if "
-            "nothing else needs them",
-            driver,
-            ", ".join(labels),
-            self._name,
+        message = (
+            f"the CSI driver {driver} no longer tells the topology {', '.join(labels)}; the labels stay on the node "
+            f"{self._name}, remove them by hand if nothing else needs them"
         )
+        recorder = self._host.get_event_recorder()
+        if recorder is not None:
+            recorder.event(node, "Warning", "StaleTopologyLabels", message)  # logs it too
+        else:
+            logger.warning("%s", message)

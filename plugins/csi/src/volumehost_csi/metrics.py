@@ -106,29 +106,28 @@ class CSIMetrics:
 
     def collector(self) -> Collector:
         """What a registry of prometheus-client takes."""
-        return Collector(
-            (self.operations, self.volume_stats, self.storage_operations, self.volume_operations),
-            lambda: self.sockets(),
-        )
+        return Collector(self)
 
 
 class Collector:
     """Gives histograms and the registration sockets to prometheus-client whenever it collects."""
 
-    def __init__(self, histograms: Sequence[Histogram], sockets: Callable[[], Iterable[tuple[str, str]]]) -> None:
-        self._histograms = histograms
-        self._sockets = sockets
+    def __init__(self, metrics: CSIMetrics) -> None:
+        self._metrics = metrics
 
     def collect(self) -> Iterator[HistogramMetricFamily | GaugeMetricFamily]:
         """All of them, as they are now."""
         from prometheus_client.core import GaugeMetricFamily
 
-        for histogram in self._histograms:
+        metrics = self._metrics
+        for histogram in (
+            metrics.operations, metrics.volume_stats, metrics.storage_operations, metrics.volume_operations
+        ):  # fmt: skip
             yield histogram.family()
         plugins = GaugeMetricFamily(
             "plugin_manager_total_plugins", "Number of plugins in Plugin Manager", labels=("socket_path", "state")
         )
-        for labels in self._sockets():
+        for labels in metrics.sockets():
             plugins.add_metric(labels, 1)
         yield plugins
 

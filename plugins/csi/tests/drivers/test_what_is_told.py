@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 
-import pytest
-
 from volumehost.api.objects import Event
 from volumehost.api.store import EmbeddedStore
 from volumehost.hosts.standalone_host import StandaloneHost

@@ -3,7 +3,13 @@
 import pytest
 
 from volumehost.api.objects import Event, Pod
-from volumehost.errors import OperationError, UncertainProgressError, VolumesFailedError, WaitTimeoutError
+from volumehost.errors import (
+    OperationError,
+    TransientOperationError,
+    UncertainProgressError,
+    VolumesFailedError,
+    WaitTimeoutError,
+)
 from volumehost.node.states import Attachability, DeviceState
 
 pytestmark = pytest.mark.root
@@ -301,3 +307,55 @@ def test_br48_a_look_at_a_pod_that_is_ending_does_not_forget_which_volumes_it_ha
     del plugin.trouble["unmount_device"]
     node.unmount_pod("web", timeout=30)
     assert _volumes(node) == []
+
+
+def test_br46_what_is_just_being_staged_is_in_use(node_of, disk):
+    """Between the look whether it is attached and the end of the stage nothing tells of a mount yet."""
+    plugin, seen = disk(), {}
+    node = node_of(plugin)
+    control = node._now.parts.services.control
+
+    def look(step):
+        def action():
+            (volume,) = _volumes(node)
+            seen[step] = control.volume_in_use(volume.name)
+
+        return action
+
+    plugin.trouble = {step: look(step) for step in ORDER}
+    node.mount_pod(_pod("web"), timeout=20)
+    node.unmount_pod("web", timeout=20)
+    assert seen == {step: step not in ("attach", "detach") for step in ORDER}
+
+
+def test_verifyatt01_what_somebody_else_detached_before_it_was_staged_is_attached_again(node_of, disk):
+    plugin = disk()
+    node = node_of(plugin)
+
+    def lost():
+        plugin.trouble.clear()
+        plugin.attached.clear()
+        raise TransientOperationError("it is not attached")
+
+    plugin.trouble["wait_for_attach"] = lost
+    assert node.mount_pod(_pod("web"), timeout=20).ready
+    assert _steps(plugin) == ["attach", "wait_for_attach", "attach", "wait_for_attach", "mount_device", "set_up"]
+
+
+def test_attach02_every_pod_that_waits_is_told(node_of, disk):
+    plugin = disk()
+    node = node_of(plugin)
+    plugin.trouble["attach"] = _raise(OperationError("no path"))
+    for name, attempts in (("one", 1), ("two", 2)):
+        with pytest.raises(VolumesFailedError):
+            node.mount_pod(_pod(name), timeout=20, attempts=attempts)
+    plugin.trouble.clear()
+    for name in ("one", "two"):
+        assert node.wait_for_pod(node.api.get(Pod, name, "default"), timeout=30).ready
+    node.host.flush_events(10)
+    told = {
+        (event.involved_object.name, event.reason)
+        for event in node.api.list(Event).items
+        if event.reason.endswith("AttachVolume")
+    }
+    assert told == {(name, f"{how}AttachVolume") for name in ("one", "two") for how in ("Failed", "Successful")}

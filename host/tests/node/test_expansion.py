@@ -371,3 +371,21 @@ def test_exp14_a_failure_leaves_the_mount_uncertain_and_the_device_mounted(manag
     node.unmount_pod("web", timeout=30)
     assert growing.count("tear_down") == growing.count("unmount_device") == 1
     assert mounts() == []
+
+
+def test_expn35_a_refresh_does_not_ask_again_what_is_refused_while_in_use(manager, growing, bound, until):
+    """BR-38: and what goes wrong with the growing of a mounted volume leaves the mount as it is."""
+    growing.remount = True
+    node = manager(growing, controllers=False)
+    bound(node.api)
+    node.mount_pod(_pod(), timeout=30)
+    growing.trouble["node_expand"] = _raise(FailedPreconditionError("in use"))
+    _grow(node)
+    _sync(node)
+    until(lambda: _volume(node).resize_hold.value == "in-use")
+    growing.trouble["node_expand"] = _raise(OperationError("INTERNAL"))
+    before = growing.count("set_up")
+    node.mount_pod(_pod(), timeout=30)
+    assert growing.count("set_up") == before + 1
+    assert growing.count("node_expand") == 1
+    assert [mount.state.value for mount in _volume(node).pods.values()] == ["mounted"]

@@ -22,6 +22,8 @@ from volumehost.node.executor import HURRY_SECONDS, Executor, OperationMetrics
 from volumehost.node.journal import Journal, read_boot_id
 from volumehost.node.live_status import LiveStatus
 from volumehost.node.local_control import LocalControl
+from volumehost.node.map_operation import MapOperation
+from volumehost.node.mount_operation import MountOperation
 from volumehost.node.operations import Services, StepObserver
 from volumehost.node.pending import PendingOperations
 from volumehost.node.populator import Populator
@@ -38,6 +40,9 @@ if TYPE_CHECKING:
     from volumehost.loader.events import DynamicPluginProber
 
 logger = logging.getLogger(__name__)
+
+#: Operations that stage and publish.
+_SET_UPS = frozenset({MountOperation.name, MapOperation.name})
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +183,7 @@ def _wire(
     executor = Executor(services, pending, pool, timers, settings.metrics)
     reconciler = Reconciler(dirty, services, executor, populator, timers, notify=waits.notify)
     control = services.control
-    control.volume_in_use = services.actual.is_in_use
+    control.volume_in_use = lambda volume: _is_in_use(services, pending, volume)
     control.driver_changed = lambda name: _later(pool, timers, 0, lambda: reconciler.driver_changed(name))
     claims = ClaimFollowing(
         services.host.get_kube_client, control, populator, timers, lambda function: _later(pool, timers, 0, function)
@@ -198,6 +203,14 @@ def _wire(
         found=found,
         owns_api=settings.api is None,
     )
+
+
+def _is_in_use(services: Services, pending: PendingOperations, volume: str) -> bool:
+    """Whether the volume is, may be, or is just about to be staged or mounted on this node (BR-46).
+
+    Asked in this order, so that what comes about between the two questions is not missed.
+    """
+    return pending.runs(volume, _SET_UPS) or services.actual.is_in_use(volume)
 
 
 def _later(pool: WorkerPool, timers: Timers, seconds: float, function: Callable[[], None]) -> None:

@@ -81,10 +81,7 @@ class AttachOperation:
         steps.enter("mark-attached")
         services.actual.mark_attached(use.volume, use.plugin.name, use.spec, Attachability.TRUE, device_path)
         services.note({"v": use.volume, "att": ATTACHED, "dpath": device_path, **NO_FAILURE})
-        recorder = services.recorder()
-        if recorder is not None:
-            message = f'AttachVolume.Attach succeeded for volume "{use.inner_name}"'
-            recorder.event(use.pod, "Normal", "SuccessfulAttachVolume", message)
+        self._tell("Normal", "SuccessfulAttachVolume", f'AttachVolume.Attach succeeded for volume "{use.inner_name}"')
 
     def _attach(self, known: AttachedVolume | None) -> str:
         """The device path; what was attached before a restart is asked for and not attached again (VERIFYATT-01)."""
@@ -118,9 +115,18 @@ class AttachOperation:
         if services.actual.get_volume(use.volume) is None:  # nothing was called
             services.note({"v": use.volume, "gone": True})
             use.plugin.release(plugin_user(use.volume, ""))
+        self._tell("Warning", "FailedAttachVolume", event_message(failure.error))
+
+    def _tell(self, event_type: str, reason: str, message: str) -> None:
+        """An event on every pod that wants the volume (ATTACH-02)."""
+        services, volume = self._services, self._use.volume
         recorder = services.recorder()
-        if recorder is not None:
-            recorder.event(use.pod, "Warning", "FailedAttachVolume", event_message(failure.error))
+        if recorder is None:
+            return
+        for uid in services.desired.pods_of_volume(volume):
+            use = services.desired.get(volume, uid)
+            if use is not None:
+                recorder.event(use.pod, event_type, reason, message)
 
     def _failure(self, cause: BaseException) -> OperationFailedError:
         details = f'(UniqueName: "{self._use.volume}") from node "{self._services.host.get_node_name()}"'

@@ -70,7 +70,9 @@ class MountOperation(SetUpOperation):
             raise self._failure("MountOptionSupport check failed", refusal)
 
     def _grow(self, steps: Steps, device_path: str, mounter: Mounter, stage_path: str) -> None:
-        """EXPN-20."""
+        """EXPN-20. What is only refreshed is in use: it grows by an operation of its own, which ends no refresh."""
+        if self._is_remount:
+            return
         expansion = NodeExpansion(self._services, self._use)
         if expansion.is_due():
             steps.enter("expand")

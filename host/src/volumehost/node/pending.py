@@ -6,7 +6,7 @@ An empty pod or node in a key means "any", so an operation on a whole volume exc
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -117,6 +117,11 @@ class PendingOperations:
         """Whether any operation that matches runs (NPO-18)."""
         with self._lock:
             return any(entry.running and entry.key.matches(key) for entry in self._entries.get(key.volume, ()))
+
+    def runs(self, volume: str, names: Collection[str]) -> bool:
+        """Whether an operation with one of the names runs on the volume, for whatever pod."""
+        with self._lock:
+            return any(entry.running and entry.name in names for entry in self._entries.get(volume, ()))
 
     def works_for(self, pod_uid: str) -> bool:
         """Whether any operation for the pod runs, whatever its key."""

@@ -36,7 +36,7 @@ from volumehost.node.states import MountState
 if TYPE_CHECKING:
     from volumehost.node.desired import VolumeUse
     from volumehost.node.journal_format import Fields
-    from volumehost.volumes import BlockVolumeMapper, Mounter
+    from volumehost.volumes import Attacher, BlockVolumeMapper, Mounter
 
 logger = logging.getLogger(__name__)
 
@@ -135,12 +135,19 @@ class SetUpOperation:
         if not use.attachable or not use.plugin.supports(AttachableVolumePlugin):
             return device_path
         steps.enter("wait-for-attach")
-        return self._attempt(
-            "WaitForAttach failed",
-            lambda: use.plugin.new_attacher().wait_for_attach(
-                use.spec, device_path, use.pod, self._services.attach_timeout
-            ),
-        )
+        attacher = self._attempt("NewAttacher failed", use.plugin.new_attacher)
+        try:
+            return attacher.wait_for_attach(use.spec, device_path, use.pod, self._services.attach_timeout)
+        except BaseException as error:
+            self._doubt_attachment(attacher)
+            raise self._failure("WaitForAttach failed", error) from error
+
+    def _doubt_attachment(self, attacher: Attacher) -> None:
+        """Somebody else may have detached it meanwhile: then it has to be attached anew first (VERIFYATT-01)."""
+        use, services = self._use, self._services
+        with contextlib.suppress(Exception):  # what went wrong is told by the failure that brought us here
+            if not attacher.volumes_are_attached([use.spec], services.host.get_node_name()).get(use.spec):
+                services.actual.mark_unconfirmed(use.volume)
 
     # --- states -----------------------------------------------------------------------------------------------
 

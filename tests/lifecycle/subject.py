@@ -17,6 +17,18 @@ PROGRAM = str(Path(sys.executable).with_name("volumehost"))
 MIB = 1 << 20
 
 
+HOST = """
+import signal, sys
+from volumehost import VolumeManager
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+with VolumeManager(sys.argv[1]) as manager:
+    manager.drivers.start()
+    manager.drivers.driver(sys.argv[2], timeout=60)
+    while True:
+        signal.pause()
+"""
+
+
 @dataclass(frozen=True)
 class Subject:
     """A CSI driver: its name, what it can do, and where it serves ("" for one that is installed here).
@@ -88,8 +100,15 @@ class Machine:
 
     def start(self, *arguments: str) -> subprocess.Popen[bytes]:
         """Start ``volumehost`` and return at once; the fixture ends it."""
+        return self._start(PROGRAM, *arguments)
+
+    def host(self, driver: str) -> subprocess.Popen[bytes]:
+        """A host that needs the driver, and stays; the fixture ends it."""
+        return self._start(sys.executable, "-c", HOST, str(self.root), driver)
+
+    def _start(self, *command: str) -> subprocess.Popen[bytes]:
         process = subprocess.Popen(
-            self._there(PROGRAM, *arguments),
+            self._there(*command),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -142,10 +161,10 @@ class Machine:
         paths = [line.split()[4] for line in table.splitlines()]
         return [path for path in paths if path.startswith(f"{self.root}/")]
 
-    def drivers_running(self) -> list[int]:
-        """Process ids of this root directory's supervised drivers."""
+    def drivers_running(self, *, ready: bool = False) -> list[int]:
+        """Process ids of this root directory's supervised drivers; only of those that serve already, for ``ready``."""
         found = self("drivers", "list", "-o", "json").json()["drivers"]
-        return [driver["pid"] for driver in found if driver.get("pid")]
+        return [each["pid"] for each in found if each["pid"] and (each["state"] == "ready" or not ready)]
 
     def left_behind(self) -> list[str]:
         """What must not be there when every pod and claim is gone."""

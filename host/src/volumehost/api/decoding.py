@@ -59,16 +59,27 @@ def child(path: str, key: str) -> str:
     return f"{path}.{key}" if _PLAIN_KEY.fullmatch(key) else f"{path}[{key!r}]"
 
 
+#: The path of a value while it is looked at; made text of only where something is to be told of it.
+_Path = str | tuple["_Path", str | int]
+
+
+def _text_of(path: _Path) -> str:
+    if isinstance(path, str):
+        return path
+    above, key = path
+    return f"{_text_of(above)}[{key}]" if isinstance(key, int) else child(_text_of(above), key)
+
+
 class _Walk:
     """One pass over a document."""
 
     def __init__(self) -> None:
         self.result = Decoded()
 
-    def wrong(self, path: str, message: str) -> None:
-        self.result.problems.append((path, message))
+    def wrong(self, path: _Path, message: str) -> None:
+        self.result.problems.append((_text_of(path), message))
 
-    def value(self, value: Any, shape: Shape, path: str, depth: int) -> Any:
+    def value(self, value: Any, shape: Shape, path: _Path, depth: int) -> Any:
         match shape:
             case Scalar():
                 return self.scalar(value, shape.kind, path)
@@ -81,36 +92,36 @@ class _Walk:
             case Anything():
                 return self.anything(value, path, depth)
 
-    def struct(self, value: Any, shape: StructOf, path: str, depth: int) -> dict[str, Any]:
+    def struct(self, value: Any, shape: StructOf, path: _Path, depth: int) -> dict[str, Any]:
         if not self.is_object(value, path, depth):
             return {}
         found: dict[str, Any] = {}
         for key, item in value.items():
             field_shape = shape.fields.get(key)
             if field_shape is None:
-                found[key] = self.anything(item, child(path, key), depth + 1)
-                self.result.unknown.append((child(path, key), _did_you_mean(key, shape)))
+                found[key] = self.anything(item, (path, key), depth + 1)
+                self.result.unknown.append((_text_of((path, key)), _did_you_mean(key, shape)))
             elif item is not None:
-                found[key] = self.value(item, field_shape, child(path, key), depth + 1)
+                found[key] = self.value(item, field_shape, (path, key), depth + 1)
         return found
 
-    def map(self, value: Any, shape: MapOf, path: str, depth: int) -> dict[str, Any]:
+    def map(self, value: Any, shape: MapOf, path: _Path, depth: int) -> dict[str, Any]:
         if not self.is_object(value, path, depth):
             return {}
         free = isinstance(shape.value, Anything)
         return {
             # A key without a value has the empty value in Kubernetes, unlike a field.
-            key: self.value("" if item is None and not free else item, shape.value, child(path, key), depth + 1)
+            key: self.value("" if item is None and not free else item, shape.value, (path, key), depth + 1)
             for key, item in value.items()
         }
 
-    def array(self, value: Any, shape: ListOf, path: str, depth: int) -> list[Any]:
+    def array(self, value: Any, shape: ListOf, path: _Path, depth: int) -> list[Any]:
         if not isinstance(value, (list, tuple)):
             self.wrong(path, f"expected array, got {_name(value)}{_single_item_hint(value)}")
             return []
-        return [self.value(item, shape.item, f"{path}[{index}]", depth + 1) for index, item in enumerate(value)]
+        return [self.value(item, shape.item, (path, index), depth + 1) for index, item in enumerate(value)]
 
-    def is_object(self, value: Any, path: str, depth: int) -> bool:
+    def is_object(self, value: Any, path: _Path, depth: int) -> bool:
         if depth > _MAX_DEPTH:
             self.wrong(path, f"nested deeper than {_MAX_DEPTH} levels")
             return False
@@ -126,17 +137,17 @@ class _Walk:
                 return False
         return True
 
-    def anything(self, value: Any, path: str, depth: int) -> Any:
+    def anything(self, value: Any, path: _Path, depth: int) -> Any:
         """Any JSON, copied."""
         if isinstance(value, Mapping):
             if not self.is_object(value, path, depth):
                 return {}
-            return {key: self.anything(item, child(path, key), depth + 1) for key, item in value.items()}
+            return {key: self.anything(item, (path, key), depth + 1) for key, item in value.items()}
         if isinstance(value, (list, tuple)):
             if depth > _MAX_DEPTH:
                 self.wrong(path, f"nested deeper than {_MAX_DEPTH} levels")
                 return []
-            return [self.anything(item, f"{path}[{index}]", depth + 1) for index, item in enumerate(value)]
+            return [self.anything(item, (path, index), depth + 1) for index, item in enumerate(value)]
         if isinstance(value, str):
             return self.text(value, path)
         if value is None or isinstance(value, (bool, float)):
@@ -146,7 +157,7 @@ class _Walk:
         self.wrong(path, f"{_name(value)} cannot be written as JSON")
         return None
 
-    def scalar(self, value: Any, wanted: str, path: str) -> Any:
+    def scalar(self, value: Any, wanted: str, path: _Path) -> Any:
         """A value of the wanted kind; of another one only where nobody could have meant anything else."""
         if wanted == "quantity" and isinstance(value, (int, float, str)) and not isinstance(value, bool):
             return self.quantity(value, path)
@@ -168,7 +179,7 @@ class _Walk:
         self.wrong(path, f"expected {_WANTED[wanted]}, got {_name(value)}{_quote_hint(value, wanted)}")
         return "" if wanted != "int" else 0
 
-    def quantity(self, value: float | str, path: str) -> str:
+    def quantity(self, value: float | str, path: _Path) -> str:
         """A quantity in the form in which an API server gives it back; what is none is left for validation."""
         text = self.text(value, path) if isinstance(value, str) else _number_text(value)
         try:
@@ -176,17 +187,17 @@ class _Walk:
         except QuantityError:
             return text
 
-    def text(self, value: str, path: str) -> str:
+    def text(self, value: str, path: _Path) -> str:
         if not _is_unicode(value):
             self.wrong(path, "is not valid Unicode")
         return value
 
-    def integer(self, value: int, path: str) -> int:
+    def integer(self, value: int, path: _Path) -> int:
         if value not in _INT64:
             self.wrong(path, "does not fit into 64 bits")
         return value
 
-    def base64_text(self, value: str, path: str) -> str:
+    def base64_text(self, value: str, path: _Path) -> str:
         """Line breaks are allowed, as where a manifest folds the text. The value itself is never told."""
         text = value.replace("\n", "").replace("\r", "")
         try:
@@ -210,6 +221,8 @@ def _name(value: object) -> str:
 
 def _is_unicode(text: str) -> bool:
     """JSON can smuggle in halves of characters that no file and no database takes."""
+    if text.isascii():
+        return True
     try:
         text.encode()
     except UnicodeEncodeError:

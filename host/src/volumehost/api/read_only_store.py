@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from urllib.parse import quote
 
-from volumehost.api.embedded.database import Database
+from volumehost.api.embedded.database import Database, StoreConnection
 from volumehost.api.embedded.failures import store_errors
 from volumehost.api.embedded.tables import bring_up_to_date
 from volumehost.api.store import EmbeddedStore
@@ -44,7 +44,7 @@ class _ReadOnlyDatabase(Database):
         self._copy: tempfile.TemporaryDirectory[str] | None = None
         super().__init__(path, busy_timeout=busy_timeout)
 
-    def _first_connection(self) -> sqlite3.Connection:
+    def _first_connection(self) -> StoreConnection:
         # Not the base class's, which would make the file.
         try:
             with store_errors(self.path, "open the store"):
@@ -67,7 +67,7 @@ class _ReadOnlyDatabase(Database):
         super().close()
         self._remove_copy()
 
-    def _open(self) -> sqlite3.Connection:
+    def _open(self) -> StoreConnection:
         connection = self._connect()
         try:
             bring_up_to_date(connection, self.path)
@@ -77,7 +77,7 @@ class _ReadOnlyDatabase(Database):
             raise
         return connection
 
-    def _connect(self) -> sqlite3.Connection:
+    def _connect(self) -> StoreConnection:
         if self._copy is not None:
             return self._sqlite(os.path.join(self._copy.name, "store"), "")
         try:
@@ -112,7 +112,7 @@ class _ReadOnlyDatabase(Database):
             raise
         return copy
 
-    def _sqlite(self, path: str, parameters: str) -> sqlite3.Connection:
+    def _sqlite(self, path: str, parameters: str) -> StoreConnection:
         # One thread at a time uses a connection, though not always the same one.
         return sqlite3.connect(
             f"file:{quote(path)}{parameters}" if parameters else path,
@@ -120,6 +120,7 @@ class _ReadOnlyDatabase(Database):
             timeout=self._busy_timeout,
             isolation_level=None,
             check_same_thread=False,
+            factory=StoreConnection,
         )
 
     def _remove_copy(self) -> None:

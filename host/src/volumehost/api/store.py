@@ -12,14 +12,12 @@ import sqlite3
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Self, TypeVar, overload
 
 import msgspec
 
 from volumehost.api.client import EventType, ObjectList, WatchEvent
-from volumehost.api.decoding import timestamp
 from volumehost.api.embedded.database import Database
 from volumehost.api.embedded.expiry import expired_events
 from volumehost.api.embedded.history import Change, HistoryLimits, append, latest_version, next_version, read_after
@@ -51,6 +49,8 @@ _SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 _SUFFIX_LENGTH = 5
 _GENERATED_BASE_LENGTH = 58
 _NAME_ATTEMPTS = 8
+
+_SELECT_BODY = "SELECT body FROM objects WHERE kind = ? AND namespace = ? AND name = ?"
 
 
 class _MoreThanAReleaseError(Exception):
@@ -105,9 +105,11 @@ class EmbeddedStore:
     def get(self, kind: type[T], name: str, namespace: str = "") -> T:
         """See ApiClient."""
         known = self._kind(kind)
-        with self._database.read() as connection:
-            body = _select(connection, known, name, storage_namespace(known, namespace))
-        result: T = typed_from_body(known, body)
+        namespace = storage_namespace(known, namespace)
+        row = self._database.row(_SELECT_BODY, (known.kind, namespace, name))
+        if row is None:
+            raise _not_found(known, name, namespace)
+        result: T = typed_from_body(known, row[0])
         return result
 
     def list(
@@ -312,7 +314,7 @@ class EmbeddedStore:
         return body
 
     def _now(self) -> str:
-        return timestamp(datetime.fromtimestamp(int(self._clock()), UTC))
+        return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self._clock()))
 
     @staticmethod
     def _kind(struct: type[T]) -> Kind[T]:
@@ -322,14 +324,16 @@ class EmbeddedStore:
 
 
 def _select(connection: sqlite3.Connection, kind: Kind[Any], name: str, namespace: str) -> bytes:
-    row = connection.execute(
-        "SELECT body FROM objects WHERE kind = ? AND namespace = ? AND name = ?", (kind.kind, namespace, name)
-    ).fetchone()
+    row = connection.execute(_SELECT_BODY, (kind.kind, namespace, name)).fetchone()
     if row is None:
-        subject = kind.describe(name, namespace)
-        raise ObjectNotFoundError(f"there is no {subject}", subject=subject)
+        raise _not_found(kind, name, namespace)
     body: bytes = row[0]
     return body
+
+
+def _not_found(kind: Kind[Any], name: str, namespace: str) -> ObjectNotFoundError:
+    subject = kind.describe(name, namespace)
+    return ObjectNotFoundError(f"there is no {subject}", subject=subject)
 
 
 def _scope(kind: Kind[Any], namespace: str | None) -> str | None:

@@ -12,8 +12,9 @@ import sqlite3
 import stat
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from volumehost.api.embedded.failures import store_error, store_errors
 from volumehost.api.embedded.tables import bring_up_to_date
@@ -29,6 +30,18 @@ _MAX_IDLE = 8
 _LOG_BYTES = 8 * 1024 * 1024
 
 
+class StoreConnection(sqlite3.Connection):
+    """A connection that knows whether its commits are synced."""
+
+    _durable: bool | None = None
+
+    def make_durable(self, durable: bool) -> None:
+        """Sync each commit from now on, or only the next that another one makes durable."""
+        if self._durable is not durable:
+            self.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+            self._durable = durable
+
+
 class Database:
     """One store file. ``busy_timeout`` is how long to wait for other processes' locks, in seconds."""
 
@@ -37,18 +50,29 @@ class Database:
         self._busy_timeout = busy_timeout
         self._lock = threading.Lock()
         self._writing = threading.Lock()
-        self._idle: list[sqlite3.Connection] = []
+        self._idle: list[StoreConnection] = []
         self._closed = False
         self._process = os.getpid()
         # Connections that a fork inherited must neither be used nor closed: closing them would drop the parent's locks.
         self._inherited: list[sqlite3.Connection] = []
         self._idle.append(self._first_connection())
 
-    def _first_connection(self) -> sqlite3.Connection:
+    def _first_connection(self) -> StoreConnection:
         """Make sure of the file, and open it."""
         with store_errors(self.path, "open the store"):
             self._identity = _prepare_file(self.path)
             return self._open()
+
+    def row(self, query: str, parameters: Sequence[object]) -> Any:
+        """The first row that the query finds, None without one; a query is a transaction of its own."""
+        self._after_fork()
+        connection = self._take("read the store")
+        try:
+            return connection.execute(query, parameters).fetchone()
+        except sqlite3.Error as error:
+            raise store_error(self.path, "read the store", error) from error
+        finally:
+            self._give_back(connection)
 
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
@@ -66,16 +90,25 @@ class Database:
 
         :param durable: False for what may be undone when the machine (not the process) dies before the next commit.
         """
-        with self._writer(), self._connection("write the store") as connection:
-            self._check_identity()
-            connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
-            connection.execute("BEGIN IMMEDIATE")
+        self._begin_writing()
+        try:
+            connection = self._take("write the store")
             try:
-                yield connection
-                connection.execute("COMMIT")
-            except BaseException:
-                _end(connection, "ROLLBACK")
-                raise
+                self._check_identity()
+                connection.make_durable(durable)
+                connection.execute("BEGIN IMMEDIATE")
+                try:
+                    yield connection
+                    connection.execute("COMMIT")
+                except BaseException:
+                    _end(connection, "ROLLBACK")
+                    raise
+            except sqlite3.Error as error:
+                raise store_error(self.path, "write the store", error) from error
+            finally:
+                self._give_back(connection)
+        finally:
+            self._writing.release()
 
     @contextmanager
     def watching(self) -> Iterator[sqlite3.Connection]:
@@ -106,8 +139,8 @@ class Database:
             self._idle = []
             self._process = os.getpid()
 
-    @contextmanager
-    def _writer(self) -> Iterator[None]:
+    def _begin_writing(self) -> None:
+        """Queue behind the other writers of this process."""
         self._after_fork()
         if not self._writing.acquire(timeout=self._busy_timeout):
             raise StoreError(
@@ -115,13 +148,9 @@ class Database:
                 action="write the store",
                 subject=self.path,
             )
-        try:
-            yield
-        finally:
-            self._writing.release()
 
     @contextmanager
-    def _connection(self, action: str) -> Iterator[sqlite3.Connection]:
+    def _connection(self, action: str) -> Iterator[StoreConnection]:
         self._after_fork()
         connection = self._take(action)
         try:
@@ -131,7 +160,7 @@ class Database:
         finally:
             self._give_back(connection)
 
-    def _take(self, action: str) -> sqlite3.Connection:
+    def _take(self, action: str) -> StoreConnection:
         with self._lock:
             if self._closed:
                 raise StoreError(f"{self.path} has been closed", action=action, subject=self.path)
@@ -140,21 +169,25 @@ class Database:
         with store_errors(self.path, action):
             return self._open()
 
-    def _give_back(self, connection: sqlite3.Connection) -> None:
+    def _give_back(self, connection: StoreConnection) -> None:
         with self._lock:
             if not self._closed and len(self._idle) < _MAX_IDLE:
                 self._idle.append(connection)
                 return
         connection.close()
 
-    def _open(self) -> sqlite3.Connection:
+    def _open(self) -> StoreConnection:
         # One thread at a time uses a connection, though not always the same one.
         connection = sqlite3.connect(
-            self.path, timeout=self._busy_timeout, isolation_level=None, check_same_thread=False
+            self.path,
+            timeout=self._busy_timeout,
+            isolation_level=None,
+            check_same_thread=False,
+            factory=StoreConnection,
         )
         try:
             _switch_to_wal(connection, self._busy_timeout)
-            connection.execute("PRAGMA synchronous = FULL")
+            connection.make_durable(True)
             connection.execute(f"PRAGMA journal_size_limit = {_LOG_BYTES}")
             # Deleted secrets are overwritten, not only forgotten.
             connection.execute("PRAGMA secure_delete = ON")

@@ -5,7 +5,7 @@ Read by mypy, never run.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from volumehost import (
@@ -33,6 +33,7 @@ from volumehost import (
     RecycleEventRecorder,
     ResizableEphemeralVolumePlugin,
     Spec,
+    SpecTranslator,
     StorageDrivers,
     Unmounter,
     VolumeHost,
@@ -66,6 +67,10 @@ class EveryPlugin:
 
     @hookimpl
     def get_storage_drivers(self) -> StorageDrivers | None:
+        return None
+
+    @hookimpl
+    def get_spec_translators(self) -> Mapping[str, SpecTranslator] | None:
         return None
 
     @hookimpl

@@ -53,6 +53,10 @@ class EveryPlugin:
         return ("flex_volume",)
 
     @hookimpl
+    def get_spec_translators(self):
+        return {"quobyte": lambda spec, namespace: ("translated", spec, namespace)}
+
+    @hookimpl
     def requires_remount(self, spec):
         return spec == "mine"
 

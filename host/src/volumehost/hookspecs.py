@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pluggy
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
     from volumehost.api.objects import Pod
     from volumehost.host_services import RecycleEventRecorder
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         NodeResizeOptions,
         Provisioner,
         ReconstructedVolume,
+        SpecTranslator,
         Unmounter,
         VolumeOptions,
     )
@@ -59,6 +60,7 @@ OPTIONAL_HOOKS: dict[str, Any] = {
     "get_volume_sources": None,
     "shutdown": None,
     "get_storage_drivers": None,
+    "get_spec_translators": None,
     "find_device_mounts": (),
 }
 
@@ -156,6 +158,16 @@ class VolumePlugin(Protocol):
         """The drivers outside of this process that the plugin fronts; the controllers provision through them.
 
         Optional; None means that it fronts none.
+        """
+        return None
+
+    @hookspec(firstresult=True)
+    def get_spec_translators(self) -> Mapping[str, SpecTranslator] | None:
+        """Kinds of source that this plugin takes over, each with what turns such a spec into one of another kind.
+
+        Optional; None means that it takes over none. Asked once, after ``init``. For a volume of such a kind the node
+        and the controllers look up the plugin of the spec that the translator returns, whoever that is: this is how
+        volumes of a type that was built into Kubernetes reach the CSI driver that serves them now (CSI-MIG-01).
         """
         return None
 

@@ -302,3 +302,17 @@ class CustomBlockVolumeUnmapper(BlockVolumeUnmapper, Protocol):
     def unmap_pod_device(self) -> None:
         """Undo ``map_pod_device``; idempotent."""
         ...
+
+
+class SpecTranslator(Protocol):
+    """Turns specs of one kind of source into specs that another plugin serves (CSI-MIG-01)."""
+
+    def __call__(self, spec: Spec, namespace: str) -> Spec:
+        """The spec to go on with; the same one for the same spec, since controllers and nodes ask for themselves.
+
+        It must need nothing but the spec, and be quick.
+
+        :param spec: of a pod's volume or of a PersistentVolume; borrowed.
+        :param namespace: the pod's, "" for a PersistentVolume without a pod.
+        """
+        ...

@@ -27,6 +27,7 @@ from volumehost.control.drivers import unknown_driver
 from volumehost.control.messages import without_secrets
 from volumehost.control.own_marks import OwnMarks
 from volumehost.control.secrets import read_secret
+from volumehost.control.translation import translated
 from volumehost.control.writes import add_finalizer, get_or_none, remove_finalizer, update
 from volumehost.errors import (
     ConflictError,
@@ -38,7 +39,14 @@ from volumehost.errors import (
 )
 
 if TYPE_CHECKING:
-    from volumehost.api.objects import CSINode, KubeObject, Node, PersistentVolume, VolumeAttachment
+    from volumehost.api.objects import (
+        CSINode,
+        CSIPersistentVolumeSource,
+        KubeObject,
+        Node,
+        PersistentVolume,
+        VolumeAttachment,
+    )
     from volumehost.storage_driver import StorageDriver
 
 logger = logging.getLogger(__name__)
@@ -150,8 +158,9 @@ class AttachController:
                 action=f"attaching it to node {attachment.spec.node_name}",
                 subject=volume.metadata.name,
             )
-        source = csi_source(volume, driver.name)
-        capability = attached_capability(volume, capabilities)
+        seen = translated(self._context.plugins, volume)
+        source = csi_source(seen, driver.name)
+        capability = attached_capability(seen, capabilities)
         secrets = read_secret(self._api, source.controller_publish_secret_ref)
         node = node_id(self._api, attachment.spec.node_name, driver.name)
         self._mark(attachment, volume, node)
@@ -219,8 +228,7 @@ class AttachController:
 
     def _unpublish(self, driver: StorageDriver, attachment: VolumeAttachment) -> None:
         """ControllerUnpublishVolume; returns when the volume is known to be detached."""
-        volume = attached_volume(self._api, attachment)
-        source = csi_source(volume, driver.name)
+        source = self._source(attachment)
         node = node_id(self._api, attachment.spec.node_name, driver.name, attachment)
         if self._safety.check(attachment, source.volume_handle):
             self._context.event(
@@ -260,8 +268,12 @@ class AttachController:
 
     def _names(self, attachment: VolumeAttachment) -> tuple[str, str]:
         """The volume handle and the node as the driver calls them."""
-        source = csi_source(attached_volume(self._api, attachment), attachment.spec.attacher)
+        source = self._source(attachment)
         return source.volume_handle, node_id(self._api, attachment.spec.node_name, attachment.spec.attacher, attachment)
+
+    def _source(self, attachment: VolumeAttachment) -> CSIPersistentVolumeSource:
+        volume = translated(self._context.plugins, attached_volume(self._api, attachment))
+        return csi_source(volume, attachment.spec.attacher)
 
 
 def _check_size(published: Mapping[str, str], driver: str) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from volumehost.control.attach_source import attacher_finalizer
 from volumehost.control.controller import ControlContext, Key
+from volumehost.control.translation import translated
 from volumehost.control.writes import get_or_none, remove_finalizer
 
 if TYPE_CHECKING:
@@ -37,9 +38,12 @@ class AttachProtection:
 
         api = self._context.api
         volume = get_or_none(api, PersistentVolume, key.name)
-        if volume is None or not volume.metadata.deletion_timestamp or volume.spec.csi is None:
+        if volume is None or not volume.metadata.deletion_timestamp:
             return None
-        driver = volume.spec.csi.driver
+        source = translated(self._context.plugins, volume).spec.csi
+        if source is None:
+            return None
+        driver = source.driver
         finalizer = attacher_finalizer(driver)
         foreign = self._context.external_drivers and not self._context.knows_driver(driver)
         if finalizer not in volume.metadata.finalizers or foreign:

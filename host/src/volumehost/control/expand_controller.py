@@ -31,6 +31,7 @@ from volumehost.control.expand_status import (
 )
 from volumehost.control.expand_volume import DriverGrower, Grower, PluginGrower
 from volumehost.control.messages import message_of
+from volumehost.control.translation import translated
 from volumehost.control.volume_use import users_in_words
 from volumehost.control.writes import get_or_none, update
 from volumehost.errors import (
@@ -148,7 +149,8 @@ class ExpandController:
 
     def _grower(self, claim: PersistentVolumeClaim, volume: PersistentVolume) -> Grower | None:
         """Who can grow the volume; None when that is somebody outside of this program (EXPCTL-04)."""
-        source = volume.spec.csi
+        seen = translated(self._context.plugins, volume)
+        source = seen.spec.csi
         if source is not None:
             if self._context.external_drivers and not self._context.knows_driver(source.driver):
                 return None
@@ -157,7 +159,7 @@ class ExpandController:
             except VolumeHostError as error:
                 self._context.event(claim, "Warning", "VolumeResizeFailed", message_of(error))
                 raise
-        spec = Spec.from_persistent_volume(volume, read_only=False)
+        spec = Spec.from_persistent_volume(seen, read_only=False)
         try:
             plugin = self._context.plugins.find_expandable_plugin_by_spec(spec)
         except PluginLookupError:
@@ -189,7 +191,8 @@ class ExpandController:
         former = size_of(volume.spec.capacity.get("storage"))
         self._refused_in_use.discard(claim.metadata.uid)
         try:
-            grown = grower.grow(volume, target.value(), former.value())
+            seen = translated(self._context.plugins, volume)
+            grown = grower.grow(seen, target.value(), former.value())
         except (ConflictError, StoreError):
             raise
         except VolumeHostError as error:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from volumehost.control.bind_writes import set_volume_phase, unbind
 from volumehost.control.scheduling import claims_of
+from volumehost.control.translation import translated
 from volumehost.errors import PluginLookupError
 from volumehost.spec import Spec
 
@@ -27,7 +28,7 @@ def recycle(context: ControlContext, volume: PersistentVolume) -> float | None:
         context.event(volume, "Normal", "VolumeFailedRecycle", f"Volume is used by pods: {','.join(pods)}")
         context.progress(volume, f"waiting to recycle it: used by pods {', '.join(pods)}")
         return _IN_USE_SECONDS
-    spec = Spec.from_persistent_volume(volume, read_only=False)
+    spec = Spec.from_persistent_volume(translated(context.plugins, volume), read_only=False)
     try:
         plugin = context.plugins.find_recyclable_plugin_by_spec(spec)
     except PluginLookupError:

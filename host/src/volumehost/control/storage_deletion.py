@@ -9,6 +9,7 @@ from volumehost.control.bind_writes import set_volume_phase
 from volumehost.control.drivers import unique_csi_name, unknown_driver
 from volumehost.control.scheduling import claims_of
 from volumehost.control.secrets import read_secret
+from volumehost.control.translation import translated
 from volumehost.control.well_known import (
     DELETION_SECRET_NAME,
     DELETION_SECRET_NAMESPACE,
@@ -58,9 +59,10 @@ class StorageDeletion:
 
     def _delete(self, volume: PersistentVolume) -> bool:
         maker = volume.metadata.annotations.get(PROVISIONED_BY, "")
-        source = volume.spec.csi
+        seen = translated(self._context.plugins, volume)
+        source = seen.spec.csi
         if source is None:
-            return self._delete_by_plugin(volume, maker)
+            return self._delete_by_plugin(seen, maker)
         if not maker:
             # Somebody made it by hand; only who made it knows whether the data may go.
             self._context.progress(volume, "kept: it was not provisioned, so nobody deletes its storage")
@@ -109,7 +111,7 @@ class StorageDeletion:
         for attachment in self._api.list(VolumeAttachment).items:
             if attachment.spec.source.persistent_volume_name == name:
                 raise _in_use(name, f"it is still attached to node {attachment.spec.node_name}")
-        source, node = volume.spec.csi, self._context.node_name
+        source, node = translated(self._context.plugins, volume).spec.csi, self._context.node_name
         if source and self._context.volume_in_use(node, unique_csi_name(source.driver, source.volume_handle)):
             raise _in_use(name, f"node {node} still has it staged or mounted")
         for pod in self._holding_pods(volume):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from volumehost.api.objects import Pod
     from volumehost.host_services import RecycleEventRecorder
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         NodeResizeOptions,
         Provisioner,
         ReconstructedVolume,
+        SpecTranslator,
         Unmounter,
         VolumeOptions,
     )
@@ -64,6 +65,9 @@ class HookMethods:
         return None
 
     def get_storage_drivers(self) -> StorageDrivers | None:
+        return None
+
+    def get_spec_translators(self) -> Mapping[str, SpecTranslator] | None:
         return None
 
     def requires_remount(self, spec: Spec) -> bool:

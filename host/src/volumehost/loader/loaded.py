@@ -13,6 +13,7 @@ from volumehost.loader.hook_methods import HookMethods
 if TYPE_CHECKING:
     from volumehost.loader.contract import Contract
     from volumehost.loader.origin import Origin
+    from volumehost.volumes import SpecTranslator
 
 
 class LoadedPlugin(HookMethods):
@@ -36,6 +37,8 @@ class LoadedPlugin(HookMethods):
         self.on_idle: Callable[[], None] | None = None
         #: Kinds of source for which to ask it, None for any; known once it is initialised.
         self.sources: frozenset[str] | None = None
+        #: Kinds of source that it takes over, each with its translator; known once it is initialised.
+        self.translators: Mapping[str, SpecTranslator] = {}
         #: Kinds of source for which ``can_support`` has answered as it should; kept by whoever asks.
         self.proven_sources: set[str] = set()
         #: Whether new volumes may use it: False once its distribution was removed.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, cast
 
 from volumehost.errors import (
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from volumehost.loader.registry import HookRegistry
     from volumehost.loader.trust import TrustPolicy
     from volumehost.volume_host import VolumeHost
+    from volumehost.volumes import SpecTranslator
 
 logger = logging.getLogger(__name__)
 
@@ -58,10 +59,11 @@ class PluginLoader:
         return cast("LoadedPlugin", outcome.value)
 
     def init(self, plugin: LoadedPlugin, host: VolumeHost | None) -> None:
-        """Call the plugin's ``init``, then ask which sources it declares.
+        """Call the plugin's ``init``, then ask which sources it declares, and which it takes over.
 
         :raises PluginInitError: it raised, or did not come back in time (MGR-INIT-07).
-        :raises PluginContractError: ``get_volume_sources`` gave no collection of strings.
+        :raises PluginContractError: ``get_volume_sources`` gave no collection of strings, or ``get_spec_translators``
+            no mapping from strings to callables.
         """
         outcome = self._guard.run(lambda: self._init(plugin, host), self._timeout, f"init {plugin.name}")
         if isinstance(outcome.error, PluginContractError):
@@ -100,6 +102,7 @@ class PluginLoader:
     def _init(self, plugin: LoadedPlugin, host: VolumeHost | None) -> None:
         plugin.init(host)
         plugin.sources = _check_sources(plugin)
+        plugin.translators = _check_translators(plugin)
         _warn_of_deprecations(plugin, self.registry)
 
     def _check_name(self, name: object, origin: Origin) -> None:
@@ -151,6 +154,18 @@ def _check_sources(plugin: LoadedPlugin) -> frozenset[str] | None:
     else:
         return frozenset(declared)
     raise PluginContractError(fault, **_about(plugin.origin, plugin.name))
+
+
+def _check_translators(plugin: LoadedPlugin) -> Mapping[str, SpecTranslator]:
+    given: object = plugin.get_spec_translators()
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping) or not all(
+        isinstance(kind, str) and callable(each) for kind, each in given.items()
+    ):
+        fault = f"get_spec_translators returned {given!r}, not a mapping from kinds of source to callables"
+        raise PluginContractError(fault, **_about(plugin.origin, plugin.name))
+    return dict(given)
 
 
 def _warn_of_deprecations(plugin: LoadedPlugin, registry: HookRegistry) -> None:

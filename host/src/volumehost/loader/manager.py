@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from volumehost.loader.wrapping import WrapperFactory
     from volumehost.spec import Spec
     from volumehost.volume_host import VolumeHost
+    from volumehost.volumes import SpecTranslator
 
 logger = logging.getLogger(__name__)
 
@@ -225,6 +226,26 @@ class VolumePluginManager(DerivedLookups):
             if plugin is None or not (plugin.offered or plugin.in_use):
                 raise PluginNotFoundError(f"no volume plugin matched name: {name}", subject=name, hint=self._hint())
         return plugin
+
+    def find_translator(self, spec: Spec) -> SpecTranslator | None:
+        """What makes of the spec the one to look up a plugin for; None where that is the spec itself (CSI-MIG-01).
+
+        :raises MultiplePluginsMatchedError: more than one plugin takes over this kind of source.
+        """
+        translators = self._refresher.snapshot.translators
+        if not translators:
+            return None
+        source = spec.source()
+        plugins = translators.get(source, ())
+        if len(plugins) > 1:
+            names = sorted(plugin.name for plugin in plugins)
+            raise MultiplePluginsMatchedError(
+                f"multiple volume plugins take over volumes of kind {_kind_of(spec)}: {','.join(names)}",
+                names=names,
+                subject=spec.name(),
+                hint="exclude or uninstall all but one of them",
+            )
+        return plugins[0].translators[source] if plugins else None
 
     def _find_carefully(self, spec: Spec, *, guarded: bool) -> LoadedPlugin:
         found = self._ask(spec, guarded=guarded)

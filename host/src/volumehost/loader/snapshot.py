@@ -20,7 +20,7 @@ class Snapshot:
     filled by whole tuples, so that readers need no lock.
     """
 
-    __slots__ = ("_by_source", "_undeclared", "by_name", "proven")
+    __slots__ = ("_by_source", "_undeclared", "by_name", "proven", "translators")
 
     def __init__(self, plugins: Iterable[LoadedPlugin] = ()) -> None:
         self.by_name = {plugin.name: plugin for plugin in plugins}
@@ -32,6 +32,11 @@ class Snapshot:
             for source in kinds
         }
         self.proven: dict[str, tuple[Ask, ...]] = {}
+        #: Kind of source to the plugins that take it over.
+        self.translators: dict[str, tuple[LoadedPlugin, ...]] = {}
+        for plugin in offered:
+            for source in plugin.translators:
+                self.translators[source] = (*self.translators.get(source, ()), plugin)
 
     def candidates(self, source: str) -> tuple[LoadedPlugin, ...]:
         """The plugins to ask for a kind of source, in the order in which they were loaded.

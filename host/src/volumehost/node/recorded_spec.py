@@ -17,7 +17,10 @@ def wire_spec(spec: Spec) -> dict[str, Any]:
     from volumehost.api.convert import to_wire
 
     if spec.persistent_volume is not None:
-        return {"pv": to_wire(spec.persistent_volume), "ro": spec.read_only}
+        record = {"pv": to_wire(spec.persistent_volume), "ro": spec.read_only}
+        if spec.migrated:  # that a translator made it (CSI-MIG-01)
+            record |= {"mig": True, "inl": spec.inline_volume_spec_for_csi_migration}
+        return record
     return {"vol": to_wire(spec.volume)} if spec.volume is not None else {}
 
 
@@ -30,7 +33,12 @@ def spec_from_record(record: Mapping[str, Any]) -> Spec | None:
 
     try:
         if "pv" in record:
-            return Spec.from_persistent_volume(to_object(PersistentVolume, record["pv"]), bool(record.get("ro")))
+            return Spec(
+                persistent_volume=to_object(PersistentVolume, record["pv"]),
+                read_only=bool(record.get("ro")),
+                migrated=bool(record.get("mig")),
+                inline_volume_spec_for_csi_migration=bool(record.get("inl")),
+            )
         return Spec.from_volume(to_object(Volume, record["vol"]))
     except VolumeHostError as error:
         logger.warning("the recorded spec of volume %s cannot be read: %s", record.get("v"), error)

@@ -89,6 +89,10 @@ class Resolver:
         has_claim = volume.persistent_volume_claim is not None or volume.ephemeral is not None
         with self._asking("the API", volume) if has_claim else nullcontext():
             source = source_of(volume, pod, used, self._host.get_kube_client())
+        translate = self._plugins.find_translator(source.spec)
+        if translate is not None:
+            with self._asking(f"the translator of {source.spec.source()} volumes", volume):
+                source = source._replace(spec=translate(source.spec, pod.metadata.namespace))
         try:
             plugin = self._plugins.find_plugin_by_spec(source.spec, guarded=guarded)
         except VolumeHostError as error:

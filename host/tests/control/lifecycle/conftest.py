@@ -32,10 +32,14 @@ SECRET = "hunter2-never-to-be-seen"
 
 
 class Plugins:
-    """No plugin can expand anything, unless a test says which can."""
+    """No plugin can expand or translate anything, unless a test says which can."""
 
     def __init__(self) -> None:
         self.expandable: Any = None
+        self.translate: Any = None
+
+    def find_translator(self, spec: Any) -> Any:
+        return self.translate if spec.source() == "aws_elastic_block_store" else None
 
     def find_expandable_plugin_by_spec(self, spec: Any) -> Any:
         if isinstance(self.expandable, Exception):

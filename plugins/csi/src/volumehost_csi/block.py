@@ -14,6 +14,7 @@ from volumehost_csi.context import publish_additions, publish_context, secret_va
 from volumehost_csi.mounter import DIRECTORY_MODE, record_not_written
 from volumehost_csi.names import BlockPaths, attachment_name
 from volumehost_csi.plugin import PLUGIN_NAME
+from volumehost_csi.services import before_the_call
 from volumehost_csi.source import PERSISTENT, capability, persistent_source
 
 if TYPE_CHECKING:
@@ -112,13 +113,14 @@ class CSIBlockMapper(BlockVolume):
         :raises VolumeHostError: it is certainly not staged.
         """
         services, source, spec = self._services, self._source, self._spec
-        client = services.client(source.driver)
-        treatment = services.driver_objects.treatment(source.driver)
-        attached_as = publish_context(services, treatment, source.driver, source.volume_handle)
-        if not client.has(STAGE_UNSTAGE_VOLUME):
-            return ""
-        secrets = secret_values(services.host, source.node_stage_secret_ref)
-        self._make_directory(self._paths.staging_dir)
+        with before_the_call():
+            client = services.client(source.driver)
+            treatment = services.driver_objects.treatment(source.driver)
+            attached_as = publish_context(services, treatment, source.driver, source.volume_handle)
+            if not client.has(STAGE_UNSTAGE_VOLUME):
+                return ""
+            secrets = secret_values(services.host, source.node_stage_secret_ref)
+            self._make_directory(self._paths.staging_dir)
         try:
             client.stage_volume(
                 source.volume_handle,
@@ -146,16 +148,17 @@ class CSIBlockMapper(BlockVolume):
         :raises VolumeHostError: it is certainly not published.
         """
         services, source, spec = self._services, self._source, self._spec
-        client = services.client(source.driver)
-        treatment = services.driver_objects.treatment(source.driver)
-        treatment.check_lifecycle(PERSISTENT, source.driver)
-        attached_as = publish_context(services, treatment, source.driver, source.volume_handle)
-        context, more_secrets = publish_additions(services.host, treatment, self._pod, ephemeral=False)
-        secrets = secret_values(services.host, source.node_publish_secret_ref)
-        # The path is sent only where there is a staging directory (CSI-BLK-15, improved).
-        staged_at = self._paths.staging_dir if client.has(STAGE_UNSTAGE_VOLUME) else ""
-        target = self._paths.publish_path(self._pod_uid)
-        self._make_directory(self._paths.publish_dir)
+        with before_the_call():
+            client = services.client(source.driver)
+            treatment = services.driver_objects.treatment(source.driver)
+            treatment.check_lifecycle(PERSISTENT, source.driver)
+            attached_as = publish_context(services, treatment, source.driver, source.volume_handle)
+            context, more_secrets = publish_additions(services.host, treatment, self._pod, ephemeral=False)
+            secrets = secret_values(services.host, source.node_publish_secret_ref)
+            # The path is sent only where there is a staging directory (CSI-BLK-15, improved).
+            staged_at = self._paths.staging_dir if client.has(STAGE_UNSTAGE_VOLUME) else ""
+            target = self._paths.publish_path(self._pod_uid)
+            self._make_directory(self._paths.publish_dir)
         client.publish_volume(
             source.volume_handle,
             target,

@@ -19,6 +19,7 @@ from volumehost_csi.context import publish_context, secret_values
 from volumehost_csi.mounter import DIRECTORY_MODE, record_not_written, selinux_option
 from volumehost_csi.names import staging_path
 from volumehost_csi.removal import clean_up, is_mounted, remove_mount
+from volumehost_csi.services import before_the_call
 from volumehost_csi.source import capability, persistent_source
 
 if TYPE_CHECKING:
@@ -63,20 +64,21 @@ class CSIDeviceMounter:
         source = persistent_source(spec)
         assert spec.persistent_volume is not None
         driver, handle = source.driver, source.volume_handle
-        client = services.client(driver)
-        stages = client.has(STAGE_UNSTAGE_VOLUME)
-        treatment = services.driver_objects.treatment(driver)
-        # Asked for even if the driver does not stage: a volume that is not attached must not go on (CSI-DEV-02).
-        attached_as = publish_context(services, treatment, driver, handle)
-        if not stages:
-            return
-        secrets = secret_values(services.host, source.node_stage_secret_ref)
-        mount_flags = list(spec.persistent_volume.spec.mount_options)
-        label = args.selinux_label if treatment.selinux_mount else ""
-        if label:
-            mount_flags.append(selinux_option(label))
-        group = args.fs_group if client.has(VOLUME_MOUNT_GROUP) else None
-        self._prepare(device_mount_path, driver, handle, label)
+        with before_the_call():
+            client = services.client(driver)
+            stages = client.has(STAGE_UNSTAGE_VOLUME)
+            treatment = services.driver_objects.treatment(driver)
+            # Asked for even if the driver does not stage: a volume that is not attached must not go on (CSI-DEV-02).
+            attached_as = publish_context(services, treatment, driver, handle)
+            if not stages:
+                return
+            secrets = secret_values(services.host, source.node_stage_secret_ref)
+            mount_flags = list(spec.persistent_volume.spec.mount_options)
+            label = args.selinux_label if treatment.selinux_mount else ""
+            if label:
+                mount_flags.append(selinux_option(label))
+            group = args.fs_group if client.has(VOLUME_MOUNT_GROUP) else None
+            self._prepare(device_mount_path, driver, handle, label)
         try:
             client.stage_volume(
                 handle,
@@ -110,11 +112,13 @@ class CSIDeviceMounter:
                 subject=path,
                 errno=error.errno,
             ) from error
+        directory = os.path.dirname(path)
         try:
-            vol_data.write(os.path.dirname(path), record)
+            vol_data.write(directory, record)
         except OSError as error:
-            clean_up(path)
-            raise record_not_written(os.path.dirname(path), error) from error
+            if not os.path.exists(f"{directory}/{vol_data.FILE_NAME}"):  # that of an earlier attempt is still needed
+                clean_up(path)
+            raise record_not_written(directory, error) from error
 
 
 class CSIDeviceUnmounter:

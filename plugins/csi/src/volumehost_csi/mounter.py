@@ -18,6 +18,7 @@ from volumehost_csi.client import STAGE_UNSTAGE_VOLUME, VOLUME_MOUNT_GROUP
 from volumehost_csi.context import check_attributes, publish_additions, publish_context, secret_values
 from volumehost_csi.names import attachment_name, ephemeral_handle, shorten, staging_path, target_path
 from volumehost_csi.removal import clean_up
+from volumehost_csi.services import before_the_call
 from volumehost_csi.source import EPHEMERAL, PERSISTENT, capability, sources
 
 if TYPE_CHECKING:
@@ -92,15 +93,16 @@ class CSIMounter:
     def set_up_at(self, directory: str, args: MounterArgs) -> None:
         """Publish at ``directory``, which the driver creates; also again, to refresh what is there (CSI-MNT-30).
 
-        :raises TransientOperationError: something that it needs is missing, the driver perhaps; nothing was started.
+        :raises TransientOperationError: the driver, or something else that it needs, is missing; nothing was started.
         :raises UncertainProgressError: the driver may be at it, or the mount is there and could not be finished.
         :raises VolumeHostError: it is certainly not mounted, unless this was a refresh.
         """
-        client = self._services.client(self.driver)
-        treatment = self._services.driver_objects.treatment(self.driver)
-        treatment.check_lifecycle(self._mode, self.driver)
-        request = self._prepare(client, treatment, args)
-        self._write_record(directory, request)
+        with before_the_call():
+            client = self._services.client(self.driver)
+            treatment = self._services.driver_objects.treatment(self.driver)
+            treatment.check_lifecycle(self._mode, self.driver)
+            request = self._prepare(client, treatment, args)
+            self._write_record(directory, request)
         try:
             client.publish_volume(
                 self.handle,

@@ -11,7 +11,13 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from volumehost.errors import NotAvailableOnHostError, OperationError, TransientOperationError, VolumeHostError
+from volumehost.errors import (
+    NotAvailableOnHostError,
+    OperationError,
+    TransientOperationError,
+    VolumeHostError,
+    is_operation_finished_error,
+)
 from volumehost_csi.driver_objects import DriverObjects
 from volumehost_csi.metrics import CSIMetrics
 from volumehost_csi.plugin import PLUGIN_NAME
@@ -24,15 +30,19 @@ if TYPE_CHECKING:
     from volumehost.volume_host import VolumeHost
     from volumehost_csi.client import NodeClient
     from volumehost_csi.drivers import Drivers
+    from volumehost_csi.migration import Migration
 
 
 class Services:
     """One plugin's view of its host. Safe for threads.
 
     :param fixed_driver_objects: see :class:`DriverObjects`.
+    :param migration: which built-in kinds of volume are migrated, None when nobody said.
     """
 
-    def __init__(self, host: VolumeHost, fixed_driver_objects: Iterable[CSIDriver] = ()) -> None:
+    def __init__(
+        self, host: VolumeHost, fixed_driver_objects: Iterable[CSIDriver] = (), migration: Migration | None = None
+    ) -> None:
         from volumehost.volume_host import AttachDetachVolumeHost, KubeletVolumeHost
 
         self.host = host
@@ -41,6 +51,7 @@ class Services:
         self.attaches = isinstance(host, AttachDetachVolumeHost)
         self.driver_objects = DriverObjects(host, fixed_driver_objects)
         self.metrics = CSIMetrics()
+        self._migrated = migration.migrated_plugins() if migration is not None else None
         self._drivers: Drivers | None = None
         self._host_util: HostUtils | None = None
         self._lock = threading.Lock()
@@ -61,7 +72,9 @@ class Services:
                 if self._drivers is None:
                     from volumehost_csi.drivers import Drivers
 
-                    self._drivers = Drivers(self.host, settings=self.settings, metrics=self.metrics)
+                    self._drivers = Drivers(
+                        self.host, settings=self.settings, metrics=self.metrics, migrated=self._migrated
+                    )
         return self._drivers
 
     def close(self) -> None:
@@ -138,3 +151,20 @@ def transient_failure(action: str, subject: str = "") -> Iterator[None]:
         raise
     except VolumeHostError as error:
         raise TransientOperationError(error.reason, action=action, subject=subject, hint=error.hint) from error
+
+
+@contextmanager
+def before_the_call() -> Iterator[None]:
+    """For all that comes before a volume is staged or published: no failure of it is a final one.
+
+    Nothing was started by this attempt, which proves nothing of an earlier one whose outcome is not known: that has to
+    be undone one day (BR-31). What is uncertain or transient stays so.
+    """
+    try:
+        yield
+    except VolumeHostError as error:
+        if not is_operation_finished_error(error):
+            raise
+        raise TransientOperationError(
+            error.reason, action=error.action, subject=error.subject, hint=error.hint
+        ) from error

@@ -151,8 +151,9 @@ def test_csi_dev_02_stage_secrets_are_not_asked_for_where_nothing_is_staged(stag
 def test_csi_eph_09_attributes_that_csi_cannot_carry_are_refused(publish, csi_driver, node):
     csi_driver()
     publish(volume_attributes={"a": "x" * 4000})
-    with pytest.raises(SpecError, match="5002 bytes"):
+    with pytest.raises(TransientOperationError, match="5002 bytes") as caught:
         publish(volume_attributes={"a": "x" * 5000, "b": ""})
+    assert isinstance(caught.value.__cause__, SpecError)
     assert node.names().count("NodePublishVolume") == 1
 
 

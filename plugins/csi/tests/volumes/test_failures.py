@@ -10,6 +10,7 @@ import pytest
 
 from volumehost import MounterArgs
 from volumehost.errors import (
+    OperationError,
     StorageDriverError,
     StorageDriverInfeasibleError,
     StorageDriverPreconditionError,
@@ -17,10 +18,12 @@ from volumehost.errors import (
     StorageDriverUnsupportedError,
     TransientOperationError,
     UncertainProgressError,
+    error_chain,
     is_operation_finished_error,
     is_uncertain_progress_error,
 )
 from volumehost.storage_driver import VolumeCapability
+from volumehost_csi import vol_data
 from volumehost_csi.client import NodeClient
 from volumehost_csi.failures import rpc_failure
 from volumehost_csi_kit.endpoints import dial
@@ -209,17 +212,25 @@ def test_csi_dev_13_an_unstage_that_fails_touches_nothing(plugin, node, csi_driv
 
 @pytest.mark.root
 @pytest.mark.parametrize("code", CODES)
-def test_csi_err_13_a_probe_keeps_its_kind_and_leaves_nothing(plugin, node, csi_driver, make_pv, pod, tree, code):
+def test_csi_err_13_a_probe_that_fails_is_uncertain_or_transient_and_leaves_nothing(
+    plugin, node, csi_driver, make_pv, pod, tree, code
+):
+    """It proves nothing of an earlier call whose outcome is not known, perhaps of a driver that has died meanwhile."""
     csi_driver()
+    block = plugin.new_block_volume_mapper(make_pv(spec={"volume_mode": "Block"}), pod)
     before = tree()
     for step in (
         lambda: plugin.new_mounter(make_pv(), pod).set_up(MounterArgs()),
         lambda: plugin.new_device_mounter().mount_device(make_pv(), "", "/somewhere", None),
+        block.set_up_device,
+        block.map_pod_device,
     ):
         node.fail("NodeGetCapabilities", code)
-        with pytest.raises(StorageDriverError) as caught:
+        with pytest.raises(OperationError) as caught:
             step()
         assert is_uncertain_progress_error(caught.value) == (code in UNCERTAIN)
+        assert not is_operation_finished_error(caught.value)
+        assert next(link for link in error_chain(caught.value) if isinstance(link, StorageDriverError)).code == code
     assert tree() == before
 
 
@@ -247,11 +258,30 @@ def test_br_56_a_full_disk_leaves_nothing_and_is_got_over(plugin, host, csi_driv
         file.write(b"x" * 4096)
     with pytest.raises(Exception, match="No space left") as caught:
         mounter.set_up(MounterArgs())
-    assert is_operation_finished_error(caught.value)
+    assert isinstance(caught.value, TransientOperationError)
     assert "NodePublishVolume" not in node.names()
     assert not has(os.path.dirname(mounter.get_path()))
     os.unlink(filler)
     mounter.set_up(MounterArgs())
+
+
+@pytest.mark.root
+def test_br_31_the_record_of_a_stage_that_timed_out_survives_a_full_disk(plugin, node, csi_driver, staged, make_pv):
+    """One that the kubelet wrote lacks what ours has, so it would be written anew."""
+    csi_driver()
+    node.fail("NodeStageVolume", "DEADLINE_EXCEEDED")
+    with pytest.raises(StorageDriverUncertainError):
+        staged()
+    path = plugin.new_device_mounter().get_device_mount_path(make_pv())
+    directory = os.path.dirname(path)
+    vol_data.write(directory, {vol_data.DRIVER: NAME, vol_data.HANDLE: "vol-1"})
+    os.makedirs(f"{directory}/.vol_data.json.new")  # in the way of the temporary file
+    with pytest.raises(TransientOperationError, match="writing the record"):
+        staged()
+    os.rmdir(f"{directory}/.vol_data.json.new")
+    plugin.new_device_unmounter().unmount_device(path)
+    assert node.last("NodeUnstageVolume").volume_id == "vol-1"
+    assert not has(directory)
 
 
 @pytest.mark.root
@@ -272,9 +302,8 @@ def test_csi_path_17_a_file_in_place_of_the_staging_directory_is_an_error(
     path = plugin.new_device_mounter().get_device_mount_path(make_pv())
     os.makedirs(os.path.dirname(path))
     os.symlink(tmp_path, path)
-    with pytest.raises(Exception, match="making the staging directory") as caught:
+    with pytest.raises(TransientOperationError, match="making the staging directory"):
         staged()
-    assert is_operation_finished_error(caught.value)
 
 
 @pytest.mark.parametrize("what", ["mount", "stage", "unmount", "unstage", "expand", "metrics"])

@@ -135,11 +135,12 @@ def test_the_secret_for_the_deletion_is_remembered_on_the_volume(world: Any, mak
     )
     world.api.create(make.storage_class(parameters=parameters))
     world.api.create(make.claim())
-    world.driver.fail("create_volume", "DEADLINE_EXCEEDED")
+    world.driver.fail("create_volume", "DEADLINE_EXCEEDED", message="no answer to hush")
     world.run_all()
     world.wait(world.bound)
     assert world.driver.last("create_volume")["request"].secrets == {"k": "hush"}
     (volume,) = world.volumes()
+    world.driver.fail("delete_volume", "INTERNAL", message="hush is wrong")
     delete_claim(world)
     world.wait(lambda: world.gone(volume))
     assert world.driver.last("delete_volume")["secrets"] == {"k": "hush"}
@@ -147,6 +148,9 @@ def test_the_secret_for_the_deletion_is_remembered_on_the_volume(world: Any, mak
         bodies = [row[0] for row in connection.execute("SELECT body FROM changes WHERE kind != 'Secret'")]
     assert bodies
     assert not [body for body in bodies if b"hush" in body]
+    failures = [event for event in world.recorder.events if event.event_type == "Warning"]
+    assert {event.reason for event in failures} == {"ProvisioningFailed", "VolumeFailedDelete"}
+    assert all("***stripped***" in event.message for event in failures)
     assert not [event for event in world.recorder.events if "hush" in event.message]
 
 

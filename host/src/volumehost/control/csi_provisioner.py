@@ -6,12 +6,14 @@ The order of calls is the external-provisioner's. The note on the claim (:mod:`v
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from volumehost.control.create_request import plan_volume, volume_name
 from volumehost.control.data_sources import data_source
 from volumehost.control.intent import Intent, clear_intent, has_intent, read_intent, write_intent
+from volumehost.control.messages import without_secrets
 from volumehost.control.secrets import read_secret
 from volumehost.control.topology import node_affinity
 from volumehost.control.well_known import CLONING_FINALIZER, PROVISIONING_FINALIZER
@@ -75,7 +77,7 @@ class CsiProvisioner:
             claim = write_intent(self._api, claim, intent)
         self._context.progress(claim, f"creating the volume (CreateVolume of driver {driver.name})")
         try:
-            created = driver.create_volume(replace(intent.request, secrets=secrets))
+            created = _create(driver, intent, secrets)
         except StorageDriverError as error:
             if is_final(error) or (is_new and isinstance(error, StorageDriverUnavailableError)):
                 clear_intent(self._api, claim)
@@ -116,7 +118,7 @@ class CsiProvisioner:
             self._context.progress(claim, "asking for the volume that may have been created (CreateVolume)")
             secrets = read_secret(self._api, intent.secret())
             try:
-                created = driver.create_volume(replace(intent.request, secrets=secrets))
+                created = _create(driver, intent, secrets)
             except StorageDriverError as error:
                 if not is_final(error):
                     raise
@@ -167,8 +169,15 @@ class CsiProvisioner:
             claim = write_intent(self._api, claim, intent)
         if intent.handle:
             self._context.progress(claim, f"deleting the volume again (DeleteVolume of driver {driver.name})")
-            driver.delete_volume(intent.handle, read_secret(self._api, intent.secret()))
+            secrets = read_secret(self._api, intent.secret())
+            with without_secrets(secrets):
+                driver.delete_volume(intent.handle, secrets)
         return clear_intent(self._api, claim)
+
+
+def _create(driver: StorageDriver, intent: Intent, secrets: Mapping[str, str]) -> CreatedVolume:
+    with without_secrets(secrets):
+        return driver.create_volume(replace(intent.request, secrets=secrets))
 
 
 def is_final(error: Exception) -> bool:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from volumehost.control.bind_writes import set_volume_phase
 from volumehost.control.drivers import unique_csi_name, unknown_driver
+from volumehost.control.messages import without_secrets
 from volumehost.control.scheduling import claims_of
 from volumehost.control.secrets import read_secret
 from volumehost.control.translation import translated
@@ -77,7 +78,8 @@ class StorageDeletion:
             return False
         secrets = read_secret(self._api, _deletion_secret(volume))
         self._context.progress(volume, f"deleting the volume (DeleteVolume of driver {driver.name})")
-        driver.delete_volume(source.volume_handle, secrets)
+        with without_secrets(secrets):
+            driver.delete_volume(source.volume_handle, secrets)
         return True
 
     def _delete_by_plugin(self, volume: PersistentVolume, maker: str) -> bool:

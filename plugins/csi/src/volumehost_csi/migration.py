@@ -1,7 +1,8 @@
 """In-tree volume types that CSI drivers have taken over: which driver, and where a translator goes (CSI-MIG).
 
-This project ships no translator. Whoever has volumes of a built-in type registers one; the specs that it returns are
-ordinary persistent CSI specs with ``migrated`` set, which the metrics then show.
+This project ships no translator. Whoever has volumes of a built-in type gives the plugin one; the host calls it before
+it looks up a plugin. The specs that it returns are ordinary persistent CSI specs with ``migrated`` set, which the
+metrics then show.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from volumehost_csi.source import persistent_source
 
 if TYPE_CHECKING:
     from volumehost.spec import Spec
+    from volumehost.volumes import SpecTranslator
 
 #: Name of the built-in plugin to name of the CSI driver (CSI-MIG-02).
 DRIVERS_OF_IN_TREE_PLUGINS: Final[Mapping[str, str]] = MappingProxyType(
@@ -74,6 +76,10 @@ class Migration:
     def migrated_plugins(self) -> tuple[str, ...]:
         """Names of the migrated plugins, sorted, as the CSINode annotation has them (CSI-NIM-25)."""
         return tuple(sorted(self._translators))
+
+    def translators_by_source(self) -> Mapping[str, SpecTranslator]:
+        """Kind of source to what translates it, as the host wants them."""
+        return {source: self.translate for source, plugin in _IN_TREE_PLUGINS.items() if plugin in self._translators}
 
     def translate(self, spec: Spec, namespace: str = "") -> Spec:
         """The spec to go on with: the same one unless its type is migrated (CSI-MIG-01, -04).

@@ -13,7 +13,7 @@ from volumehost import hookimpl
 from volumehost.errors import NotAvailableOnHostError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from volumehost.api.objects import CSIDriver, Pod
     from volumehost.spec import Spec
@@ -29,10 +29,12 @@ if TYPE_CHECKING:
         Mounter,
         NodeResizeOptions,
         ReconstructedVolume,
+        SpecTranslator,
         Unmounter,
     )
     from volumehost_csi.drivers import Drivers
     from volumehost_csi.metrics import CSIMetrics
+    from volumehost_csi.migration import Migration, Translator
     from volumehost_csi.services import Services
 
 PLUGIN_NAME: Final = "kubernetes.io/csi"
@@ -42,10 +44,20 @@ class CSIPlugin:
     """Fronts CSI drivers.
 
     :param csi_drivers: CSIDriver objects to go by on a host without an API (CSI-SOLO-05).
+    :param translators: name of a plugin that was built into Kubernetes (``kubernetes.io/aws-ebs``) to what turns its
+        volumes into CSI volumes (CSI-MIG-01); the names are published in CSINode. None publishes nothing about that.
+    :raises SpecError: no CSI driver has taken over one of these names.
     """
 
-    def __init__(self, csi_drivers: Iterable[CSIDriver] = ()) -> None:
+    def __init__(
+        self, csi_drivers: Iterable[CSIDriver] = (), translators: Mapping[str, Translator] | None = None
+    ) -> None:
         self._csi_drivers = tuple(csi_drivers)
+        self._migration: Migration | None = None
+        if translators is not None:
+            from volumehost_csi.migration import Migration
+
+            self._migration = Migration(translators)
         self._host: VolumeHost | None = None
         self._made: Services | None = None
         self._lock = threading.Lock()
@@ -72,6 +84,11 @@ class CSIPlugin:
     def get_volume_sources(self) -> Collection[str]:
         """csi, of a pod's volume or of a PersistentVolume."""
         return ("csi",)
+
+    @hookimpl
+    def get_spec_translators(self) -> Mapping[str, SpecTranslator] | None:
+        """The built-in kinds for which there is a translator (CSI-MIG-01)."""
+        return self._migration.translators_by_source() if self._migration is not None else None
 
     @hookimpl
     def can_support(self, spec: Spec) -> bool:
@@ -265,7 +282,7 @@ class CSIPlugin:
 
             with self._lock:
                 if self._made is None:
-                    self._made = Services(self._any_host(), self._csi_drivers)
+                    self._made = Services(self._any_host(), self._csi_drivers, self._migration)
                 made = self._made
         return made
 

@@ -221,7 +221,7 @@ def test_the_csi_node_of_an_earlier_node_is_made_anew(host, api, csi_node, the_n
         spec=CSINodeSpec(drivers=[CSINodeDriver(name=B, node_id="old")]),
     )
     api.create(old)
-    manager = NodeInfoManager(host, register_node=True, migrated={"kubernetes.io/cinder": True})
+    manager = NodeInfoManager(host, register_node=True, migrated=["kubernetes.io/cinder"])
     manager.install(A, NodeInfo("n1"))
     assert entries(csi_node()) == [(A, "n1", [], None)]
     assert csi_node().metadata.owner_references[0].uid == the_node().metadata.uid
@@ -242,10 +242,9 @@ def test_a_csi_node_of_ours_is_kept_whoever_asks_first(manager, host, csi_node) 
     [
         ({}, None, {}),
         ({MIGRATED_ANNOTATION: "x", "other": "o"}, None, {MIGRATED_ANNOTATION: "x", "other": "o"}),
-        ({"other": "o"}, {"b": True, "a": True, "c": False}, {MIGRATED_ANNOTATION: "a,b", "other": "o"}),
-        ({MIGRATED_ANNOTATION: "b,a"}, {"b": True, "a": True}, {MIGRATED_ANNOTATION: "b,a"}),
-        ({MIGRATED_ANNOTATION: "a"}, {"a": False}, {}),
-        ({MIGRATED_ANNOTATION: "a", "other": "o"}, {}, {"other": "o"}),
+        ({"other": "o"}, ["b", "a"], {MIGRATED_ANNOTATION: "a,b", "other": "o"}),
+        ({MIGRATED_ANNOTATION: "b,a"}, ["b", "a"], {MIGRATED_ANNOTATION: "b,a"}),
+        ({MIGRATED_ANNOTATION: "a", "other": "o"}, [], {"other": "o"}),
     ],
 )
 def test_the_annotation_of_migrated_plugins(host, api, csi_node, before, migrated, after) -> None:

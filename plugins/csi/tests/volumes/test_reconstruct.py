@@ -133,8 +133,15 @@ def in_tree(read_only=False):
 
 
 def test_csi_mig_02_the_seven_names():
-    assert len(DRIVERS_OF_IN_TREE_PLUGINS) == 7
-    assert DRIVERS_OF_IN_TREE_PLUGINS["kubernetes.io/gce-pd"] == "pd.csi.storage.gke.io"
+    assert DRIVERS_OF_IN_TREE_PLUGINS == {
+        "kubernetes.io/aws-ebs": "ebs.csi.aws.com",
+        "kubernetes.io/gce-pd": "pd.csi.storage.gke.io",
+        "kubernetes.io/cinder": "cinder.csi.openstack.org",
+        "kubernetes.io/azure-disk": "disk.csi.azure.com",
+        "kubernetes.io/azure-file": "file.csi.azure.com",
+        "kubernetes.io/vsphere-volume": "csi.vsphere.vmware.com",
+        "kubernetes.io/portworx-volume": "pxd.portworx.com",
+    }
 
 
 def test_csi_mig_01_04_a_translated_spec_is_marked_and_keeps_read_only():

@@ -6,7 +6,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING
 
 from volumehost.errors import (
@@ -55,6 +55,7 @@ class Drivers:
     :param store: the registered drivers.
     :param supervision: how the processes of installed drivers are looked after.
     """
+    :param migrated: names of the in-tree plugins whose volumes go through CSI here (CSI-NIM-25).
 
     def __init__(
         self,
@@ -65,12 +66,14 @@ class Drivers:
         metrics: CSIMetrics | None = None,
         supervision: SupervisionSettings | None = None,
     ) -> None:
+        migrated: Collection[str] | None = None,
         self.host = host
         self.store = store if store is not None else DriverStore()
         self._settings = settings if settings is not None else Settings()
         self._metrics = metrics if metrics is not None else CSIMetrics()
         self._supervision = supervision
         self._lock = threading.RLock()
+        self._migrated = migrated
         self._stop = threading.Event()
         self._sessions: dict[str, GrpcStorageDriver] = {}
         self._supervised: dict[str, SupervisedDriver] = {}
@@ -99,7 +102,7 @@ class Drivers:
                     from volumehost_csi.drivers.node_registry import NodeRegistry
 
                     self._registry = NodeRegistry(
-                        self.host, self._node().get_plugins_registry_dir(), self.store, self._metrics
+                        self.host, self._node().get_plugins_registry_dir(), self.store, self._metrics, self._migrated
                     )
         return self._registry
 

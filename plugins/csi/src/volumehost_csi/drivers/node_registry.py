@@ -12,6 +12,8 @@ from volumehost_csi.registration.attempts import RegistrationState
 from volumehost_csi.registration.service import Registration
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from volumehost.volume_host import VolumeHost
     from volumehost_csi.metrics import CSIMetrics
     from volumehost_csi.registration.attempts import SocketStatus
@@ -25,9 +27,16 @@ class NodeRegistry:
     :raises NotAvailableOnHostError: the host is not that of a node.
     """
 
-    def __init__(self, host: VolumeHost, sockets_dir: str, store: DriverStore, metrics: CSIMetrics) -> None:
+    def __init__(
+        self,
+        host: VolumeHost,
+        sockets_dir: str,
+        store: DriverStore,
+        metrics: CSIMetrics,
+        migrated: Collection[str] | None = None,
+    ) -> None:
         self._store = store
-        self.registration = Registration(host, store, metrics=metrics)
+        self.registration = Registration(host, store, metrics=metrics, migrated=migrated)
         self._sockets = self.registration.manager
         metrics.sockets = self._sockets.total_plugins
         self._directory = sockets_dir

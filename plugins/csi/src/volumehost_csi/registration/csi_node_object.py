@@ -6,7 +6,7 @@ Functions of an object, without the API.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -81,14 +81,14 @@ def drop_entry(csi_node: CSINode, driver: str) -> None:
     csi_node.spec.drivers = [entry for entry in csi_node.spec.drivers if entry.name != driver]
 
 
-def put_migrated(csi_node: CSINode, migrated: Mapping[str, bool] | None) -> bool:
+def put_migrated(csi_node: CSINode, migrated: Collection[str] | None) -> bool:
     """Have the annotation of migrated plugins right; returns whether it changed (CSI-NIM-25).
 
-    :param migrated: in-tree plugin name to whether it is migrated; None leaves the annotation alone.
+    :param migrated: names of the migrated in-tree plugins; None leaves the annotation alone.
     """
     if migrated is None:
         return False
-    wanted = {name for name, is_migrated in migrated.items() if is_migrated}
+    wanted = set(migrated)
     annotations = dict(csi_node.metadata.annotations)
     text = annotations.get(MIGRATED_ANNOTATION)
     if wanted == (set(text.split(",")) if text else set()) and text != "":

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING
 
 from volumehost.errors import ObjectNotFoundError, StorageDriverError
@@ -27,13 +27,13 @@ class NodeInfoManager:
     """One node's drivers in the API. Safe for threads: one read and write at a time (CSI-NIM-04).
 
     :param host: asked for the API at each use, for the node's name and its labels.
-    :param migrated: in-tree plugin name to whether its volumes go through CSI here; None leaves that untold.
+    :param migrated: names of the in-tree plugins whose volumes go through CSI here; None leaves that untold.
     :param register_node: create the Node object when there is none, as a kubelet does. Off in a cluster: a kubelet is
         there for it, and a misnamed host must not invent nodes.
     """
 
     def __init__(
-        self, host: VolumeHost, *, migrated: Mapping[str, bool] | None = None, register_node: bool = False
+        self, host: VolumeHost, *, migrated: Collection[str] | None = None, register_node: bool = False
     ) -> None:
         self._host = host
         self._name = host.get_node_name()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from volumehost.errors import ApiError, NotAvailableOnHostError
@@ -27,7 +27,7 @@ class Registration:
     ``handler`` registers drivers by command without :meth:`start`; ``manager`` tells about sockets.
 
     :param host: the host of a node.
-    :param migrated: in-tree plugin name to whether its volumes go through CSI here (CSI-NIM-25).
+    :param migrated: names of the in-tree plugins whose volumes go through CSI here (CSI-NIM-25); None: nobody said.
     :raises NotAvailableOnHostError: the host is not that of a node.
     """
 
@@ -37,7 +37,7 @@ class Registration:
         store: DriverStore,
         *,
         metrics: CSIMetrics | None = None,
-        migrated: Mapping[str, bool] | None = None,
+        migrated: Collection[str] | None = None,
     ) -> None:
         if not isinstance(host, KubeletVolumeHost):
             raise NotAvailableOnHostError("only the host of a node has drivers", action="registering CSI drivers")

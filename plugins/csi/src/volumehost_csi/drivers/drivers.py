@@ -53,9 +53,9 @@ class Drivers:
 
     :param host: the host of a node (KubeletVolumeHost); any other has no drivers.
     :param store: the registered drivers.
+    :param migrated: names of the in-tree plugins whose volumes go through CSI here (CSI-NIM-25).
     :param supervision: how the processes of installed drivers are looked after.
     """
-    :param migrated: names of the in-tree plugins whose volumes go through CSI here (CSI-NIM-25).
 
     def __init__(
         self,
@@ -64,16 +64,16 @@ class Drivers:
         store: DriverStore | None = None,
         settings: Settings | None = None,
         metrics: CSIMetrics | None = None,
+        migrated: Collection[str] | None = None,
         supervision: SupervisionSettings | None = None,
     ) -> None:
-        migrated: Collection[str] | None = None,
         self.host = host
         self.store = store if store is not None else DriverStore()
         self._settings = settings if settings is not None else Settings()
         self._metrics = metrics if metrics is not None else CSIMetrics()
+        self._migrated = migrated
         self._supervision = supervision
         self._lock = threading.RLock()
-        self._migrated = migrated
         self._stop = threading.Event()
         self._sessions: dict[str, GrpcStorageDriver] = {}
         self._supervised: dict[str, SupervisedDriver] = {}

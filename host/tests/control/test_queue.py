@@ -11,7 +11,13 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from volumehost.control.controller import Key
 from volumehost.control.queue import CONFLICTS, MAXIMUM_DELAY, Item, WorkQueue
-from volumehost.errors import ConflictError, OperationError, StorageDriverError, StorageDriverUnavailableError
+from volumehost.errors import (
+    ConflictError,
+    DeletedVolumeInUseError,
+    OperationError,
+    StorageDriverError,
+    StorageDriverUnavailableError,
+)
 
 
 class Owner:
@@ -90,6 +96,14 @@ def test_a_driver_that_is_away_is_looked_for_more_often(queue: WorkQueue, clock:
     queue.add(A)
     for expected in (1, 2, 4, *[5] * 9, 10, 20):
         fail(queue, StorageDriverUnavailableError("away", driver="d"))
+        assert due_in(queue, clock) == expected
+        clock.advance(expected)
+
+
+def test_br_48_what_is_still_in_use_is_looked_at_again_before_long(queue: WorkQueue, clock: Any) -> None:
+    queue.add(A)
+    for expected in (1, 2, 4, 8, 15, 15):
+        fail(queue, DeletedVolumeInUseError("a node has it"))
         assert due_in(queue, clock) == expected
         clock.advance(expected)
 

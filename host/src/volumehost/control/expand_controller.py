@@ -153,6 +153,7 @@ class ExpandController:
         source = seen.spec.csi
         if source is not None:
             if self._context.external_drivers and not self._context.knows_driver(source.driver):
+                self._waits_for_others(claim, "Normal")
                 return None
             try:
                 return DriverGrower(self._api, self._context.driver(source.driver))

@@ -15,7 +15,13 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from volumehost.control.controller import Controller, Key
-from volumehost.errors import ConflictError, StorageDriverError, StorageDriverUnavailableError, error_chain
+from volumehost.errors import (
+    ConflictError,
+    DeletedVolumeInUseError,
+    StorageDriverError,
+    StorageDriverUnavailableError,
+    error_chain,
+)
 
 #: By how much each delay is longer than the one before, and the longest, in seconds (CSI-EXA-10).
 FACTOR = 2.0
@@ -28,6 +34,8 @@ DRIVER_ATTEMPTS = 12
 CONFLICTS = 10
 #: How long to wait for a driver that is busy with another call for the same volume, in seconds (BR-39).
 BUSY_DELAY = 1.0
+#: The longest delay while what is to be deleted is in use, in seconds: the end of a use is not always heard of (BR-48).
+IN_USE_DELAY = 15.0
 
 
 class Item(NamedTuple):
@@ -224,4 +232,6 @@ class WorkQueue:
             record.delay = min(record.delay, DRIVER_DELAY)
         elif any(isinstance(link, StorageDriverError) and link.code == "ABORTED" for link in chain):
             record.delay = BUSY_DELAY
+        elif any(isinstance(link, DeletedVolumeInUseError) for link in chain):
+            record.delay = min(record.delay, IN_USE_DELAY)
         self._schedule(item, record, record.delay)

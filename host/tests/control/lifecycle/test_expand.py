@@ -516,6 +516,15 @@ def test_expc_04_volumes_of_plugins(world: Any, run: Any, fs_resize: bool, mode:
     assert state(world) == expected
 
 
+def test_expctl_04_a_driver_that_others_serve_is_theirs(world: Any, expander: ExpandController, run: Any) -> None:
+    world.external_drivers = True
+    world.drivers.clear()
+    ask(world, "2Gi")
+    assert go(world, run, expander) is None
+    assert world.events == [("Normal", "ExternalExpanding", "waiting for an external controller to expand this PVC")]
+    assert (state(world), world.driver.calls) == ("", [])
+
+
 @pytest.mark.parametrize(
     ("found", "event_type"),
     [(None, "Normal"), (PluginLookupError("x"), "Warning"), (NoPluginMatchedError("x"), "Warning")],

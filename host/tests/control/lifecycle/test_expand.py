@@ -516,11 +516,13 @@ def test_expc_04_volumes_of_plugins(world: Any, run: Any, fs_resize: bool, mode:
     assert state(world) == expected
 
 
-def test_expctl_04_a_driver_that_others_serve_is_theirs(world: Any, expander: ExpandController, run: Any) -> None:
+def test_expctl_04_a_driver_that_others_serve_is_theirs(world: Any, run: Any) -> None:
     world.external_drivers = True
     world.drivers.clear()
+    world.storage_class()
+    world.bound_claim()
     ask(world, "2Gi")
-    assert go(world, run, expander) is None
+    assert go(world, run, ExpandController(world.context)) is None
     assert world.events == [("Normal", "ExternalExpanding", "waiting for an external controller to expand this PVC")]
     assert (state(world), world.driver.calls) == ("", [])
 

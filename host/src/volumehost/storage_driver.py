@@ -265,7 +265,7 @@ class DriverOrigin(StrEnum):
 class DriverState(StrEnum):
     """Where a driver is in its life."""
 
-    #: Installed or registered by command, and nobody needed it yet.
+    #: Installed, and nobody needs it now.
     STOPPED = "stopped"
     STARTING = "starting"
     READY = "ready"

@@ -26,10 +26,37 @@ def test_it_is_known_now_and_to_the_next_host(fake, new_drivers, root, status_of
     first.close()
     second = new_drivers()
     before = status_of(second, FAKE)
-    assert (before.origin, before.state, before.node_id) == (DriverOrigin.COMMAND, DriverState.STOPPED, "node-1")
+    assert (before.origin, before.state, before.node_id) == (DriverOrigin.COMMAND, DriverState.READY, "node-1")
     assert before.capabilities.controls("CREATE_DELETE_VOLUME")
     assert second.driver(FAKE, timeout=5).node_id == "node-1"
     assert status_of(second, FAKE).state is DriverState.READY
+
+
+def test_its_state_is_told_without_a_registration(fake, new_drivers, root, status_of):
+    first = new_drivers()
+    first.register(FAKE, f"{root}/fake.sock")
+    first.close()
+    fake.stop(0)
+    status = status_of(new_drivers(), FAKE)
+    assert status.state is DriverState.FAILED
+    assert f"nothing answers at {root}/fake.sock" in status.error
+
+
+def test_br27_a_mount_does_not_wait_in_silence_for_one_that_is_not_there(fake, new_drivers, root):
+    """It fails soon, with the reason and as transient: the operation comes again. Its deadline is never reached."""
+    first = new_drivers()
+    first.register(FAKE, f"{root}/fake.sock")
+    first.close()
+    fake.stop(0)
+    second, failed = new_drivers(), threading.Event()
+
+    def mount():
+        with pytest.raises(StorageDriverUnavailableError, match="nothing serves at its endpoint"):
+            second.node_client(FAKE, timeout=3600)
+        failed.set()
+
+    threading.Thread(target=mount, daemon=True).start()
+    assert failed.wait(60)
 
 
 def test_a_started_host_meets_it_by_itself(fake, new_drivers, root, wait_until):

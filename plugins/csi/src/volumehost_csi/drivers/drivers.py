@@ -46,6 +46,8 @@ _ROUND_SECONDS = 10.0
 _RECORD_SECONDS = 2.0
 #: Seconds that a list of drivers waits for registration sockets that are just being met.
 _LIST_SECONDS = 3.0
+#: Longest wait of one try to mount for a driver that somebody else runs, in seconds.
+_OTHERS_SECONDS = 2.0
 
 
 class Drivers:
@@ -200,11 +202,12 @@ class Drivers:
     def node_client(self, name: str, timeout: float = 0) -> NodeClient:
         """The client of the driver's present registration: the same object until it registers again.
 
-        With ``timeout`` 0 an installed driver is begun to be started all the same: the next try finds it.
+        With ``timeout`` 0 an installed driver is begun to be started all the same: the next try finds it. For one that
+        somebody else runs it is shorter: whoever mounts tries again, and tells meanwhile what is missing (BR-27).
 
         :raises StorageDriverUnavailableError: there is none within ``timeout`` seconds.
         """
-        instance = self.store.get(name) or self._find(name, timeout)
+        instance = self.store.get(name) or self._find(name, timeout, others=min(timeout, _OTHERS_SECONDS))
         return self._session(instance).node
 
     def close(self) -> None:
@@ -225,8 +228,9 @@ class Drivers:
 
     # --- looking up -------------------------------------------------------------------------------------------
 
-    def _find(self, name: str, timeout: float) -> DriverInstance:
-        deadline = time.monotonic() + timeout
+    def _find(self, name: str, timeout: float, *, others: float | None = None) -> DriverInstance:
+        """The driver's registration within ``timeout`` seconds, within ``others`` where this host does not start it."""
+        deadline = time.monotonic() + (timeout if others is None else others)
         instance = self.store.get(name)
         if instance is not None:
             return instance

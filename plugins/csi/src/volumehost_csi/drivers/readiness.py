@@ -69,7 +69,7 @@ def wait_until_ready(endpoint: str, waiting: Waiting) -> None:
 
     :raises StorageDriverUnavailableError: the wait has ended without that.
     """
-    while problem := _connect_problem(endpoint):
+    while problem := connect_problem(endpoint):
         waiting.pause(f"nothing answers at {endpoint}: {problem}")
     from volumehost_csi_kit import endpoints
 
@@ -81,7 +81,7 @@ def wait_until_ready(endpoint: str, waiting: Waiting) -> None:
         channel.close()
 
 
-def _connect_problem(endpoint: str) -> str:
+def connect_problem(endpoint: str) -> str:
     """Why no connection can be made now, "" when one can. Costs no grpc while the driver is not there yet."""
     from volumehost_csi_kit import endpoints
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from volumehost.storage_driver import DriverOrigin, DriverState, DriverStatus
 from volumehost_csi.drivers.launch import how_it_failed
+from volumehost_csi.drivers.readiness import connect_problem
 from volumehost_csi.drivers.records import read_facts, read_process
 
 if TYPE_CHECKING:
@@ -121,6 +122,10 @@ def _state(
         return (DriverState.READY if ready else DriverState.STARTING), facts.error, None
     if known.socket is not None:
         return DriverState.STARTING, "", None
+    if known.endpoint and known.installed is None:  # of somebody who told this command where it serves
+        problem = connect_problem(known.endpoint)
+        reason = f"nothing answers at {known.endpoint}: {problem}" if problem else facts.error
+        return (DriverState.FAILED if reason else DriverState.READY), reason, None
     error = last_failure or facts.error
     return (DriverState.FAILED if error else DriverState.STOPPED), error, None
 

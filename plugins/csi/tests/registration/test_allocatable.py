@@ -38,6 +38,7 @@ class World:
         self.error: Exception | None = None
         self.asked: list[tuple[float, str]] = []
         self.fail = False
+        self.hold: dict[str, threading.Event] = {}
         self.updater = AllocatableUpdater(self.store, self, self.read, clock=self.clock, look_seconds=10)
 
     def read(self, name: str) -> CSIDriver:
@@ -50,6 +51,8 @@ class World:
 
     def refresh(self, name: str) -> None:
         self.asked.append((self.clock.now, name))
+        if name in self.hold:
+            assert self.hold[name].wait(20)
         if self.fail:
             raise StorageDriverError("it does not answer", driver=name)
 
@@ -184,6 +187,36 @@ def test_a_driver_that_leaves_is_forgotten(world, eventually) -> None:
     eventually(lambda: not world.updater.period(A), "forgotten")
     world.pass_time(30)
     eventually(lambda: world.asked == [(1030.0, B)], "only the other is asked")
+
+
+def test_a_driver_that_hangs_holds_up_no_other_and_is_not_asked_twice(world, eventually) -> None:
+    """CSI-UPD-04."""
+    world.periods = {A: 20, B: 20}
+    world.hold[A] = threading.Event()
+    world.add(A)
+    world.add(B)
+    eventually(lambda: world.updater.period(A) and world.updater.period(B), "scheduled")
+    world.pass_time(20)
+    eventually(lambda: len(world.asked) == 2, "both asked")
+    world.pass_time(20)
+    eventually(lambda: world.asked[2:] == [(1040.0, B)], "the other one again")
+    world.hold[A].set()
+    eventually(lambda: not world.updater._asking, "answered")
+    world.pass_time(20)
+    eventually(lambda: (1060.0, A) in world.asked, "asked again")
+
+
+def test_whatever_is_raised_costs_the_other_drivers_nothing(world, eventually, caplog) -> None:
+    world.periods = {A: 20}
+    world.add(A)
+    eventually(lambda: world.updater.period(A), "scheduled")
+    world.error = KeyError("an API client may raise anything")
+    world.pass_time(10)
+    eventually(lambda: not world.updater.period(A), "not read")
+    assert "may raise anything" in caplog.text
+    world.error = None
+    world.pass_time(10)
+    eventually(lambda: world.updater.period(A), "read again")
 
 
 def test_on_demand(world) -> None:

@@ -233,6 +233,23 @@ def test_refresh(handler, store, publisher, plugin) -> None:
         handler.refresh(B)
 
 
+def test_a_driver_that_hangs_while_it_is_asked_again_can_be_replaced(
+    handler, store, publisher, plugin, wait_until
+) -> None:
+    """CSI-REG-16: its late answer is of no interest then."""
+    old, new = plugin(node_id="old"), plugin(node_id="new")
+    handler.register(A, old.driver_socket, identity="old")
+    old._held = "NodeGetInfo"
+    thread = threading.Thread(target=handler.refresh, args=(A,))
+    thread.start()
+    wait_until(lambda: old.calls.count("NodeGetInfo") == 2, "asked again")
+    handler.register(A, new.driver_socket, identity="new", replaces="old")
+    old.hold.set()
+    thread.join(20)
+    assert store.get(A).node_info.node_id == "new"
+    assert publisher.told[-1] == ("install", A, "new")
+
+
 def test_nothing_is_registered_after_the_end(handler, store, plugin) -> None:
     fake = plugin()
     handler.close()

@@ -36,7 +36,7 @@ class _Schedule:
 
 
 class AllocatableUpdater:
-    """One thread for all drivers, there only while a driver with a node service is registered.
+    """One thread for all drivers, there only while one is registered; a driver that is asked has one of its own.
 
     :param csi_driver: reads the CSIDriver of a name; raises ObjectNotFoundError when there is none.
     :param look_seconds: how soon a change of a CSIDriver is noticed.
@@ -59,6 +59,7 @@ class AllocatableUpdater:
         self._condition = threading.Condition()
         self._schedules: dict[str, _Schedule] = {}
         self._changed: set[str] = set()
+        self._asking: set[str] = set()
         self._thread: threading.Thread | None = None
         self._stopping = False
         self._unsubscribe: Callable[[], None] = lambda: None
@@ -70,7 +71,8 @@ class AllocatableUpdater:
             self.sync(name)
 
     def stop(self, timeout: float = 5.0) -> None:
-        """Ask no driver any more; waits at most ``timeout`` seconds for the one that is being asked."""
+        """Ask no driver any more; waits at most ``timeout`` seconds for those that are being asked."""
+        deadline = time.monotonic() + timeout
         self._unsubscribe()
         with self._condition:
             self._stopping = True
@@ -78,6 +80,8 @@ class AllocatableUpdater:
             self._condition.notify_all()
         if thread is not None:
             thread.join(timeout)
+        with self._condition:
+            self._condition.wait_for(lambda: not self._asking, max(0.0, deadline - time.monotonic()))
 
     def sync(self, driver: str) -> None:
         """The driver was registered or left, or its CSIDriver changed: look at it soon (CSI-UPD-02, -03)."""
@@ -96,6 +100,8 @@ class AllocatableUpdater:
             self._handler.refresh(driver)
         except VolumeHostError as error:
             logger.warning("the limit of volumes of the CSI driver %s could not be refreshed: %s", driver, error)
+        except Exception:
+            logger.exception("the limit of volumes of the CSI driver %s could not be refreshed", driver)
 
     def period(self, driver: str) -> int:
         """Seconds between two refreshes as they are scheduled now, 0 when none are."""
@@ -117,7 +123,7 @@ class AllocatableUpdater:
             for name in sorted(names):
                 self._schedule(name)
             for name in self._due():
-                self.refresh(name)
+                self._begin(name)
 
     def _take(self, look_at: float) -> set[str] | None:
         """Names to look at, at the latest when something is due; None when the thread is to end."""
@@ -152,6 +158,9 @@ class AllocatableUpdater:
         except ApiError as error:
             logger.warning("the CSIDriver %s cannot be read: %s", name, error)
             return 0
+        except Exception:  # whatever an API client raises, the other drivers have their turn
+            logger.exception("the CSIDriver %s cannot be read", name)
+            return 0
 
     def _due(self) -> list[str]:
         """Drivers whose turn it is; the next turn is one period from now."""
@@ -161,3 +170,20 @@ class AllocatableUpdater:
             for name in due:
                 self._schedules[name] = _Schedule(self._schedules[name].period, now + self._schedules[name].period)
         return due
+
+    def _begin(self, driver: str) -> None:
+        """Ask a driver, unless it has not answered the last question yet: one that hangs holds up no other."""
+        with self._condition:
+            if self._stopping or driver in self._asking:
+                return
+            self._asking.add(driver)
+
+        def ask() -> None:
+            try:
+                self.refresh(driver)
+            finally:
+                with self._condition:
+                    self._asking.discard(driver)
+                    self._condition.notify_all()
+
+        threading.Thread(target=ask, name="volumehost-refresh", daemon=True).start()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 if TYPE_CHECKING:
@@ -24,14 +24,12 @@ class DesiredSocket:
     """A registration socket that lies in the directory.
 
     It is the same as long as path, marks and generation are; the generation is new for each socket that was seen to
-    appear, also for one that has the inode number of the last (CSI-PM-03, -04; BR-21). ``seen_at`` is monotonic
-    seconds.
+    appear, also for one that has the inode number of the last (CSI-PM-03, -04; BR-21).
     """
 
     path: str
     marks: Marks
     generation: int
-    seen_at: float = field(compare=False, default=0.0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -169,17 +169,19 @@ class CSIRegistrationHandler:
         :raises StorageDriverError: it does not answer, or with nonsense.
         :raises ApiError: the answer could not be published.
         """
+        instance = self._store.get(name)
+        if instance is None or instance.node_info is None:
+            raise StorageDriverUnavailableError(
+                "it is not registered" if instance is None else "it has no node service",
+                driver=name,
+                action=f"asking the CSI driver {name} about this node",
+            )
+        # Without the lock: one that hangs must not keep another from taking its place.
+        info = self._ask_node_info(instance, time.monotonic() + self._timeout)
         with self._names(name):
-            instance = self._store.get(name)
-            if instance is None or instance.node_info is None:
-                raise StorageDriverUnavailableError(
-                    "it is not registered" if instance is None else "it has no node service",
-                    driver=name,
-                    action=f"asking the CSI driver {name} about this node",
-                )
-            info = self._ask_node_info(instance, time.monotonic() + self._timeout)
-            self._node.update(name, info)
-            self._store.set_node_info(instance, info)
+            if self._store.get(name) is instance:
+                self._node.update(name, info)
+                self._store.set_node_info(instance, info)
         return info
 
     def close(self) -> None:

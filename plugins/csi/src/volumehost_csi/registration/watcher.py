@@ -207,18 +207,18 @@ class RegistrationDirectory:
             found = look(self.path, lambda directory: self._watch(directory, watches))
         self._keep_watches(watches, found)
         left, self._left = self._left, set()
-        self._desired.replace_all({path: self._socket(path, found, left, started) for path in found.sockets})
+        self._desired.replace_all({path: self._socket(path, found, left) for path in found.sockets})
         self._rest_until = time.monotonic() + _REST * (time.monotonic() - started)
         slow = "inotify cannot be had, it is looked at every second" if self.polling else ""
         self._note("; ".join(filter(None, (found.incomplete, slow))))
         if found.failed or self.polling:
             self._look_in(self._poll_seconds)
 
-    def _socket(self, path: str, found: Found, left: set[str], now: float) -> DesiredSocket:
+    def _socket(self, path: str, found: Found, left: set[str]) -> DesiredSocket:
         marks, known = found.sockets[path], self._desired.get(path)
         if known is not None and known.marks == marks and path not in left:
             return known
-        return DesiredSocket(path, marks, next(self._generations), now)
+        return DesiredSocket(path, marks, next(self._generations))
 
     def _note(self, problem: str) -> None:
         if problem and problem != self.problem:

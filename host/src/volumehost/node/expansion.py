@@ -7,6 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from volumehost.control.expand_decision import NODE_IN_PROGRESS, NODE_INFEASIBLE, NODE_PENDING
+from volumehost.control.expand_status import NODE_NOT_REQUIRED, RESIZE_CONDITIONS
+from volumehost.control.messages import message_of
 from volumehost.control.writes import update_status
 from volumehost.errors import (
     FailedPreconditionError,
@@ -25,10 +28,6 @@ if TYPE_CHECKING:
     from volumehost.node.desired import VolumeUse
     from volumehost.node.operations import Services
 
-PENDING, IN_PROGRESS, INFEASIBLE = "NodeResizePending", "NodeResizeInProgress", "NodeResizeInfeasible"
-#: On a claim of several nodes: that the volume has grown is enough, no node has anything to do for it.
-NOT_REQUIRED = "volume.kubernetes.io/node-expansion-not-required"
-_CONDITIONS = frozenset({"Resizing", "FileSystemResizePending", "ControllerResizeError", "NodeResizeError"})
 _STORAGE = "storage"
 
 
@@ -96,11 +95,12 @@ class NodeExpansion:
         target = _bytes(claim.status.allocated_resources.get(_STORAGE)) or self._use.size
         state = claim.status.allocated_resource_statuses.get(_STORAGE, "")
         updated = claim_size(claim) >= target and not state
-        on_each_node = "ReadWriteMany" in claim.spec.access_modes and NOT_REQUIRED not in claim.metadata.annotations
-        if not (updated and on_each_node) and state not in (PENDING, IN_PROGRESS):
+        shared = "ReadWriteMany" in claim.spec.access_modes
+        on_each_node = shared and NODE_NOT_REQUIRED not in claim.metadata.annotations
+        if not (updated and on_each_node) and state not in (NODE_PENDING, NODE_IN_PROGRESS):
             return updated
-        if not updated and state != IN_PROGRESS:
-            claim = self._update(claim, lambda fresh: _set_state(fresh, IN_PROGRESS))
+        if not updated and state != NODE_IN_PROGRESS:
+            claim = self._update(claim, lambda fresh: _set_state(fresh, NODE_IN_PROGRESS))
         try:
             self._call(places, target, old)
         except BaseException as error:
@@ -108,7 +108,7 @@ class NodeExpansion:
                 return True
             if self._is_in_use(error):
                 # No failure (EXPN-35), but whoever waits for the size is told why it does not come yet.
-                message = str(error)
+                message = message_of(error)
                 self._update(claim, lambda fresh: _add_error(fresh, message, self._now()))
                 return False
             self._record_failure(claim, error, target)
@@ -165,8 +165,8 @@ class NodeExpansion:
 
         def change(fresh: PersistentVolumeClaim) -> None:
             if infeasible:
-                _set_state(fresh, INFEASIBLE)
-            _add_error(fresh, str(error), now)
+                _set_state(fresh, NODE_INFEASIBLE)
+            _add_error(fresh, message_of(error), now)
 
         self._update(claim, change)
 
@@ -236,7 +236,7 @@ def _finish(claim: PersistentVolumeClaim, size: int) -> None:
         status.capacity = {**status.capacity, _STORAGE: str(Quantity.of(size))}
     others = status.allocated_resource_statuses.items()
     status.allocated_resource_statuses = {name: state for name, state in others if name != _STORAGE}
-    status.conditions = [condition for condition in status.conditions if condition.type not in _CONDITIONS]
+    status.conditions = [condition for condition in status.conditions if condition.type not in RESIZE_CONDITIONS]
 
 
 def _add_error(claim: PersistentVolumeClaim, message: str, now: str) -> None:

@@ -97,9 +97,15 @@ def set_claim_phase(api: ApiClient, claim: PersistentVolumeClaim, phase: str) ->
 
 
 def set_volume_phase(api: ApiClient, volume: PersistentVolume, phase: str, message: str = "") -> PersistentVolume:
-    """The volume's phase, and why it has it where that is not obvious."""
+    """The volume's phase, and why it has it where that is not obvious.
+
+    :raises ConflictError: the volume has another claim than when this was decided: decide anew.
+    """
+    claim = _claim_uid(volume)
 
     def change(fresh: PersistentVolume) -> None:
+        if _claim_uid(fresh) != claim:
+            raise ConflictError(f"persistentvolume {volume.metadata.name} was given to another claim meanwhile")
         status = fresh.status
         if status.phase != phase:
             status.last_phase_transition_time = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
@@ -108,6 +114,10 @@ def set_volume_phase(api: ApiClient, volume: PersistentVolume, phase: str, messa
     if (volume.status.phase, volume.status.message) == (phase, message):
         return volume
     return update_status(api, volume, change)
+
+
+def _claim_uid(volume: PersistentVolume) -> str:
+    return volume.spec.claim_ref.uid if volume.spec.claim_ref is not None else ""
 
 
 def unbind(api: ApiClient, volume: PersistentVolume) -> None:

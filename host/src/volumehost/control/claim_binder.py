@@ -21,7 +21,14 @@ from volumehost.control.writes import get_or_none, remove_finalizer, update
 from volumehost.errors import FailedPreconditionError
 
 if TYPE_CHECKING:
-    from volumehost.api.objects import KubeObject, Node, PersistentVolume, PersistentVolumeClaim, StorageClass
+    from volumehost.api.objects import (
+        KubeObject,
+        Node,
+        PersistentVolume,
+        PersistentVolumeClaim,
+        StorageClass,
+        VolumeSnapshot,
+    )
 
 
 class ClaimBinder:
@@ -40,8 +47,8 @@ class ClaimBinder:
         self._lock = threading.Lock()
         #: Claims that wait for something.
         self._waiting: set[Key] = set()
-        #: From a claim to those that wait to be cloned from it.
-        self._clones: dict[Key, set[Key]] = {}
+        #: From what claims are to be made from, by kind, to those claims.
+        self._made_from: dict[tuple[str, Key], set[Key]] = {}
         #: From a volume to the claim that names it.
         self._named: dict[str, Key] = {}
         #: The labels of each node; nothing else about nodes matters here, and their status changes all the time.
@@ -61,7 +68,7 @@ class ClaimBinder:
             objects.Node: self._of_node,
             objects.CSIStorageCapacity: self._all_waiting,
             objects.Secret: self._all_waiting,
-            objects.VolumeSnapshot: self._all_waiting,
+            objects.VolumeSnapshot: self._of_snapshot,
         }
 
     def reconcile(self, key: Key) -> float | None:
@@ -262,18 +269,18 @@ class ClaimBinder:
 
     def _remember(self, claim: PersistentVolumeClaim) -> None:
         """What other objects have to do with this claim."""
-        key, source = Key.of(claim), _cloned_from(claim)
+        key, source = Key.of(claim), _source_of(claim)
         with self._lock:
             if claim.spec.volume_name:
                 self._named[claim.spec.volume_name] = key
             if source is not None:
-                self._clones.setdefault(source, set()).add(key)
+                self._made_from.setdefault(source, set()).add(key)
 
     def _forget(self, key: Key, *, gone: bool) -> None:
         """The claim waits for nothing, and names no volume when it is gone."""
         with self._lock:
             self._waiting.discard(key)
-            self._clones = {source: rest for source, clones in self._clones.items() if (rest := clones - {key})}
+            self._made_from = {source: rest for source, made in self._made_from.items() if (rest := made - {key})}
             if gone:
                 self._named = {name: owner for name, owner in self._named.items() if owner != key}
 
@@ -283,7 +290,13 @@ class ClaimBinder:
         """The claim itself; those that wait for it as their source; the source that it was cloned from."""
         own, source = Key.of(claim), _cloned_from(claim)
         with self._lock:
-            return [own, *self._clones.get(own, ()), *((source,) if source is not None else ())]
+            made = self._made_from.get(("PersistentVolumeClaim", own), ())
+            return [own, *made, *((source,) if source is not None else ())]
+
+    def _of_snapshot(self, snapshot: VolumeSnapshot) -> Iterable[Key]:
+        """Those that are to be made from it; others have nothing to hope for, and keep their backoff (BR-53)."""
+        with self._lock:
+            return list(self._made_from.get(("VolumeSnapshot", Key.of(snapshot)), ()))
 
     def _of_volume(self, volume: PersistentVolume) -> Iterable[Key]:
         reference = volume.spec.claim_ref
@@ -310,12 +323,16 @@ class ClaimBinder:
         self._context.event(claim, event_type, reason, message)
 
 
+def _source_of(claim: PersistentVolumeClaim) -> tuple[str, Key] | None:
+    """What this one is to be made from, with its kind."""
+    reference = claim.spec.data_source_ref
+    return None if reference is None else (reference.kind, Key(reference.name, claim.metadata.namespace))
+
+
 def _cloned_from(claim: PersistentVolumeClaim) -> Key | None:
     """The claim that this one is to be cloned from."""
-    reference = claim.spec.data_source_ref
-    if reference is None or reference.kind != "PersistentVolumeClaim":
-        return None
-    return Key(reference.name, claim.metadata.namespace)
+    source = _source_of(claim)
+    return source[1] if source is not None and source[0] == "PersistentVolumeClaim" else None
 
 
 def _where(claim: PersistentVolumeClaim) -> str:

@@ -48,9 +48,11 @@ def _subject(obj: KubeObject) -> _Subject:
 
 def failure_lines(controller: str, record: Record, now: float) -> list[str]:
     """One line for an item that failed: who tried, what went wrong, how often, and when it is tried again."""
+    from volumehost.control.messages import message_of
+
     error = record.error
     code = next((link.code for link in error_chain(error) if isinstance(link, StorageDriverError) and link.code), "")
-    text = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    text = message_of(error) if error is not None else ""
     shown = f"{code}: {text}" if code and code not in text else text
     times = "once" if record.attempts == 1 else f"{record.attempts} times"
     if record.running or record.queued:

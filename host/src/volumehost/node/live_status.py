@@ -111,6 +111,7 @@ class LiveStatus:
                 plugin=known.plugin_name,
                 operation=entry.name if entry is not None else "",
                 step=entry.step if entry is not None else "",
+                age=self._age(entry),
                 attempts=attempts,
                 error=error,
                 retry_in=retry_in,
@@ -136,7 +137,6 @@ class LiveStatus:
         plugin = use.plugin.name if use is not None else mount.plugin_name if mount is not None else ""
         origin = use.plugin.origin if use is not None else None
         error, attempts, retry_in = self._failure(entry)
-        running = entry is not None and entry.running
         return VolumeStatus(
             volume=name,
             state=_state(entry, mount),
@@ -148,7 +148,7 @@ class LiveStatus:
             unique_name=unique_name,
             operation=entry.name if entry is not None else "",
             step=entry.step if entry is not None else "",
-            age=self._services.clock() - entry.started_at if entry is not None and running else None,
+            age=self._age(entry),
             attempts=attempts,
             error=error,
             retry_in=retry_in,
@@ -171,6 +171,9 @@ class LiveStatus:
             waiting = f"waits for its volume plugin {status.plugin}{origin}: {error}"
             return replace(status, state=status.state if status.ready else "waiting", error=waiting)
         return status
+
+    def _age(self, entry: PendingOperation | None) -> float | None:
+        return self._services.clock() - entry.started_at if entry is not None and entry.running else None
 
     def _failure(self, entry: PendingOperation | None) -> tuple[str, int, float | None]:
         if entry is None or entry.backoff.error is None:

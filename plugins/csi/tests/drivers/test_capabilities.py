@@ -50,10 +50,12 @@ def test_a_question_that_failed_is_asked_again(fake, new_drivers, root):
 
 
 def test_capabilities_of_a_newer_specification_are_left_out(called, fake, new_drivers):
+    """CSI-WIRE-04: so are entries without ``rpc``."""
     reply = {"capabilities": [{"rpc": {"type": 99}}, {"rpc": {"type": 1}}, {}]}
-    fake.script(Rule("ControllerGetCapabilities", reply=reply))
+    fake.script(Rule("ControllerGetCapabilities", reply=reply), Rule("NodeGetCapabilities", reply=reply))
     driver = new_drivers().driver(FAKE, timeout=5)
     assert driver.capabilities().controller == {"CREATE_DELETE_VOLUME"}
+    assert driver.node.capabilities() == {"STAGE_UNSTAGE_VOLUME"}
 
 
 def test_a_driver_that_declares_a_controller_and_has_none_is_named_a_liar(fake, new_drivers, root):

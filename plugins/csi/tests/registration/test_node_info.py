@@ -111,6 +111,15 @@ def test_a_limit_may_change_in_place(manager, csi_node) -> None:
         assert entries(csi_node()) == [(A, "n1", [], stored)]
 
 
+def test_an_update_leaves_the_node_alone(manager, csi_node, the_node) -> None:
+    """CSI-NIM-22: neither its annotation nor its labels follow."""
+    manager.install(A, NodeInfo("n1", 3, {"t/zone": "z1"}))
+    before = the_node().metadata
+    manager.update(A, NodeInfo("n2", 4, {"t/region": "r1"}))
+    assert entries(csi_node()) == [(A, "n2", ["t/region"], 4)]
+    assert the_node().metadata.resource_version == before.resource_version
+
+
 def test_other_drivers_keep_their_order(manager, csi_node, the_node) -> None:
     """CSI-NIM-10, -19, CSI-EDGE-33."""
     for driver in (A, B, "c.example.com"):

@@ -10,6 +10,7 @@ import pytest
 
 from volumehost import MounterArgs
 from volumehost.api.objects import (
+    CSIDriver,
     CSITokenRequest,
     LocalObjectReference,
     SecretReference,
@@ -112,6 +113,8 @@ def test_csi_mnt_30_a_refresh_brings_fresh_tokens(mounted, csi_driver, signer):
 def test_csi_edge_13_pod_info_only_where_it_is_wanted(publish, csi_driver, api):
     csi_driver()
     assert publish(volume_attributes={"a": "b"}).volume_context == {"a": "b"}
+    api.patch(CSIDriver, "fake.csi.example.com", {"spec": {"podInfoOnMount": True}})  # CSI-DRV-06: the next one sees it
+    assert publish(volume_attributes={"a": "b"}).volume_context["csi.storage.k8s.io/pod.name"] == "web"
 
 
 def test_csi_plug_29_the_service_account_is_named_even_if_it_is_empty(publish, csi_driver, pod):

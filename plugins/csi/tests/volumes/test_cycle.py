@@ -8,6 +8,7 @@ import os
 import pytest
 
 from volumehost import DeviceMounterArgs, MounterArgs
+from volumehost_csi.names import attachment_name
 
 pytestmark = pytest.mark.root
 
@@ -99,6 +100,21 @@ def test_csi_eph_01_an_inline_volume_is_published_and_unpublished_only(plugin, n
     handle = "csi-a46bec53679aafe7e6bc42077f33be9e5c533643ed1224b3bfbf2dd627bbf53c"
     assert node.last("NodePublishVolume").volume_id == node.last("NodeUnpublishVolume").volume_id == handle
     assert not os.path.exists(os.path.dirname(mounter.get_path()))
+
+
+def test_csi_data_05_the_record_of_an_inline_volume(plugin, host, csi_driver, make_inline, pod):
+    csi_driver()
+    plugin.new_mounter(make_inline(), pod).set_up(MounterArgs())
+    handle = "csi-a46bec53679aafe7e6bc42077f33be9e5c533643ed1224b3bfbf2dd627bbf53c"
+    assert record(host, f"pods/{UID}/volumes/kubernetes.io~csi/scratch") == {
+        "specVolID": "scratch",
+        "volumeHandle": handle,
+        "driverName": NAME,
+        "nodeName": "test-node",
+        "volumeLifecycleMode": "Ephemeral",
+        "attachmentID": attachment_name(handle, NAME, "test-node"),  # though none is ever made
+    }
+    plugin.new_unmounter("scratch", UID).tear_down()
 
 
 def test_csi_dev_16_two_volumes_of_one_handle_share_the_staging_directory(plugin, staged, make_pv, csi_driver):

@@ -16,6 +16,7 @@ from volumehost.errors import (
     SpecError,
     StoreError,
     TransientOperationError,
+    WaitTimeoutError,
 )
 from volumehost.hosts.config import HostConfig
 from volumehost.hosts.controller_host import ControllerHost
@@ -124,6 +125,15 @@ def test_br_49_the_cache_is_waited_for_before_an_object_is_missing(host, make_pl
     plugin.can_attach(make_pv())
     plugin.can_attach(make_pv())
     assert waited == [True]
+
+
+def test_csi_plug_16_improved_a_cache_that_does_not_fill_is_no_missing_object(host, make_plugin, make_pv, monkeypatch):
+    def never():
+        raise WaitTimeoutError("the caches have not seen their first lists")
+
+    monkeypatch.setattr(host, "wait_for_cache_sync", never)
+    with pytest.raises(TransientOperationError, match="first lists"):
+        make_plugin(host).can_attach(make_pv())
 
 
 def test_csi_plug_09_10(plugin):

@@ -73,9 +73,12 @@ def tree_lines(error: type[BaseException], before: str = "") -> Iterator[str]:
 
 
 def public_subclasses(error: type[BaseException]) -> Iterator[type[BaseException]]:
-    """Its children in the tree; those of a nameless class between them stand in for it."""
+    """Its children in the tree; those of a nameless class between them stand in for it.
+
+    A class with two bases is drawn once, below the first.
+    """
     for child in error.__subclasses__():
-        if child.__module__ == errors.__name__:
+        if child.__module__ == errors.__name__ and child.__bases__[0] is error:
             yield from public_subclasses(child) if child.__name__.startswith("_") else [child]
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from signatures import API_OBJECTS, annotation_text, signature_text
 
 import volumehost
+from volumehost import errors
 
 
 def public_module(documented: type, offered_by: str = "") -> str:
@@ -35,11 +36,15 @@ def documentation(documented: Any) -> list[str]:
     return text.splitlines()
 
 
-def python_object(kind: str, name: str, signature: str, body: Iterable[str], module: str = "") -> Iterator[str]:
+def python_object(
+    kind: str, name: str, signature: str, body: Iterable[str], module: str = "", *, index: bool = True
+) -> Iterator[str]:
     """A ``py:class``, ``py:method`` or the like, with its body."""
     yield f".. py:{kind}:: {name}{signature}"
     if module:
         yield f"   :module: {module}"
+    if not index:
+        yield "   :no-index:"
     yield ""
     yield from indented(body)
     yield ""
@@ -50,7 +55,10 @@ def class_lines(documented: type, offered_by: str) -> Iterator[str]:
     kind = "exception" if issubclass(documented, BaseException) else "class"
     signature = "" if is_protocol(documented) or issubclass(documented, enum.Enum) else constructor_text(documented)
     body = [*documentation(documented), "", *bases_line(documented), *member_lines(documented)]
-    yield from python_object(kind, documented.__name__, signature, body, public_module(documented, offered_by))
+    module = public_module(documented, offered_by)
+    # The kit has errors of the names that the host's have. A text that names one means the host's.
+    index = getattr(errors, documented.__name__, documented) is documented
+    yield from python_object(kind, documented.__name__, signature, body, module, index=index)
 
 
 def is_protocol(documented: type) -> bool:

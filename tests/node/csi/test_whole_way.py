@@ -104,6 +104,24 @@ def test_a_mounted_claim_grows_online(manager, driver, claim, pod, until, node_c
     node.unmount_pod("web", timeout=60)
 
 
+def test_exp05_a_device_grows_where_a_pod_still_has_it(manager, driver, claim, pod, until, nothing_left):
+    """Each pod has a path of its own; that of the pod which mapped it last may be gone."""
+    node = manager()
+    claim(node.api, mode="Block")
+    for name in ("one", "two"):
+        node.mount_pod(pod(name, claims=(), devices=("claim",)), timeout=60)
+    first = driver.calls("NodePublishVolume")[0].request.target_path
+    node.unmount_pod("two", timeout=60)
+    made = node.api.get(PersistentVolumeClaim, "claim", "default")
+    made.spec.resources.requests = {"storage": "32Mi"}
+    node.api.replace(made)
+    until(lambda: node.api.get(PersistentVolumeClaim, "claim", "default").status.capacity == {"storage": "32Mi"})
+    (call,) = driver.calls("NodeExpandVolume")
+    assert call.request.volume_path == first
+    node.unmount_pod("one", timeout=60)
+    nothing_left()
+
+
 def test_br44_no_node_expansion_when_the_controller_says_that_none_is_needed(
     manager, driver, claim, pod, until, node_calls
 ):

@@ -46,7 +46,9 @@ class ExpandOperation:
             raise FailedPreconditionError("it is not mounted any more", subject=use.volume)
         if mount.mapper is not None:
             staging = getattr(mount.mapper, "get_staging_path", None)
-            return Places(volume.device_path, "", staging() if staging is not None else "")
+            # The pod's own device: the one that was mapped last, which the volume tells of, may be gone (CSI-EXP-05).
+            device = self._services.host.get_host_util().eval_host_symlinks(mount.path)
+            return Places(device, "", staging() if staging is not None else "")
         stage_path = volume.device_mount_path if use.device_mountable else ""
         return Places(volume.device_path, mount.path, stage_path)
 

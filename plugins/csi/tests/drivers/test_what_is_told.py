@@ -7,7 +7,10 @@ import os
 from volumehost.api.objects import Event
 from volumehost.api.store import EmbeddedStore
 from volumehost.hosts.standalone_host import StandaloneHost
+from volumehost_csi.drivers.statuses import Known
+from volumehost_csi.drivers.statuses import status_of as status_of_known
 from volumehost_csi.metrics import CSIMetrics
+from volumehost_csi.registration.attempts import RegistrationState, SocketStatus
 from volumehost_csi.registration.scan import MAX_SUBDIRECTORY_ENTRIES
 from volumehost_csi_kit.fake import FakeDriver
 
@@ -45,6 +48,13 @@ def test_what_the_registration_directory_leaves_out_is_a_problem(root, new_drive
     (problem,) = drivers.problems()
     assert problem.startswith(f"the registration directory {root}/plugins_registry: ")
     assert "data" in problem
+
+
+def test_csi_rapi_13_improved_that_a_registrar_could_not_be_told_is_shown_apart(places):
+    socket = SocketStatus("/r/a.sock", RegistrationState.FAILED, error="no licence", notification="it exited")
+    status = status_of_known(Known(places, socket=socket))
+    assert status.error == "no licence"
+    assert status.warnings == ("its registrar could not be told: it exited",)
 
 
 def test_csi_nim_12_labels_that_a_former_topology_left_behind_are_shown(root, new_drivers, status_of):

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 
 import pytest
 
 from volumehost import DeviceMounterArgs, MounterArgs
+from volumehost_csi.client import NodeClient
 from volumehost_csi.names import attachment_name
+from volumehost_csi_kit.endpoints import dial
 
 pytestmark = pytest.mark.root
 
@@ -136,6 +139,38 @@ def test_csi_mnt_28_two_pods_share_one_staged_volume(plugin, host, csi_driver, m
     assert host.get_mounter().is_mount_point(second.get_path())
     assert plugin.get_device_mount_refs(f"{host.root_dir}/{GLOBAL}/globalmount") == [second.get_path()]
     plugin.new_unmounter("pv-1", "other-uid").tear_down()
+
+
+@pytest.fixture
+def other(node):
+    """Another driver, with a client of its own."""
+    with tempfile.TemporaryDirectory(prefix="csi") as short:
+        fake = type(node)(short)
+        with dial(fake.endpoint) as channel:
+            yield fake, NodeClient("other.example.com", channel)
+        fake.stop()
+
+
+def test_csi_plug_21_improved_one_device_mounter_serves_every_driver(plugin, drivers, node, other, make_pv, csi_driver):
+    csi_driver()
+    csi_driver("other.example.com")
+    fake, drivers.clients["other.example.com"] = other
+    mounter = plugin.new_device_mounter()
+    for spec in (make_pv(), make_pv("pv-2", driver="other.example.com", handle="vol-2")):
+        mounter.mount_device(spec, "", mounter.get_device_mount_path(spec), DeviceMounterArgs())
+    assert (node.last("NodeStageVolume").volume_id, fake.last("NodeStageVolume").volume_id) == ("vol-1", "vol-2")
+
+
+def test_csi_plug_22_improved_a_mounter_finds_a_driver_that_has_registered_again(
+    plugin, drivers, node, other, make_inline, csi_driver, pod
+):
+    csi_driver()
+    mounter = plugin.new_mounter(make_inline(), pod)
+    mounter.set_up(MounterArgs())
+    fake, drivers.clients[NAME] = other
+    mounter.set_up(MounterArgs(is_remount=True))
+    assert fake.names().count("NodePublishVolume") == node.names().count("NodePublishVolume") == 1
+    plugin.new_unmounter("scratch", UID).tear_down()
 
 
 def test_csi_dev_09_25_the_device_path_is_ignored_and_an_empty_mount_path_refused(plugin, make_pv, csi_driver, node):

@@ -79,10 +79,13 @@ def status_of(known: Known) -> DriverStatus:
 
 
 def _warnings(known: Known) -> tuple[str, ...]:
-    if not known.stale_labels:
-        return ()
-    labels = ", ".join(known.stale_labels)
-    return (f"its topology has changed and left labels on the node: {labels}; remove them when nothing needs them",)
+    found = []
+    if known.stale_labels:
+        labels = ", ".join(known.stale_labels)
+        found.append(f"its topology has changed and left labels on the node: {labels}; remove what nothing needs")
+    if known.socket is not None and known.socket.notification:
+        found.append(f"its registrar could not be told: {known.socket.notification}")  # CSI-RAPI-13, improved
+    return tuple(found)
 
 
 def status_of_misnamed(name: str, installed: InstalledDriver | None, socket: SocketStatus | None) -> DriverStatus:

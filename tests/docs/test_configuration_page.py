@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import fields
 
 VARIABLE = re.compile(r"\bVOLUMEHOST_[A-Z_]*[A-Z]\b")
 
@@ -62,10 +63,12 @@ def test_the_file_on_the_page_is_read(read_source, tmp_path):
 
 def test_every_attribute_of_the_plugins_is_on_the_page(repository, read_source):
     """Constants are looked up, so that a renamed key is noticed."""
+    from volumehost_csi.settings import Settings
+
     page = read_source("reference/configuration.md")
     table = page[page.index("| plugin | attribute |") : page.index("## As a library")]
     shown = set(re.findall(r"^\| `[\w./-]+` \| `(\w+)` \|", table, re.MULTILINE))
-    read = set()
+    read = {field.name for field in fields(Settings)}
     for directory in ("plugins/hostpath/src", "plugins/emptydir/src"):
         for path in (repository / directory).rglob("*.py"):
             text = path.read_text()
@@ -73,3 +76,11 @@ def test_every_attribute_of_the_plugins_is_on_the_page(repository, read_source):
             for key in re.findall(r"other_attributes\.get\(([\w\"]+)", text):
                 read.add(key.strip('"') if key[0] == '"' else constants[key])
     assert shown == read
+
+
+def test_the_defaults_of_the_csi_plugin_are_those_of_the_code(read_source):
+    from volumehost_csi.settings import Settings
+
+    page = read_source("reference/configuration.md")
+    rows = dict(re.findall(r"^\| `kubernetes.io/csi` \| `(\w+)` \|.*\| (\d+) \|$", page, re.MULTILINE))
+    assert {name: float(value) for name, value in rows.items()} == {f.name: f.default for f in fields(Settings)}

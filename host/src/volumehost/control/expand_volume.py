@@ -9,7 +9,13 @@ from volumehost.control.attach_source import csi_source
 from volumehost.control.capabilities import attached_capability
 from volumehost.control.messages import without_secrets
 from volumehost.control.secrets import read_secret
-from volumehost.errors import StorageDriverError, StorageDriverUnsupportedError
+from volumehost.errors import (
+    PluginCallError,
+    StorageDriverError,
+    StorageDriverUnsupportedError,
+    VolumeHostError,
+)
+from volumehost.loader.guard import describe
 from volumehost.spec import BLOCK_MODE, Spec
 
 if TYPE_CHECKING:
@@ -99,7 +105,20 @@ class PluginGrower:
         self._plugin = plugin
 
     def grow(self, volume: PersistentVolume, size: int, former: int) -> Grown:
-        """See Grower. A raw block volume has no filesystem that had to grow (EXPC-04)."""
-        spec = Spec.from_persistent_volume(volume, read_only=False)
-        grown = self._plugin.expand_volume_device(spec, size, former)
+        """See Grower. A raw block volume has no filesystem that had to grow (EXPC-04).
+
+        :raises PluginCallError: the plugin raised what says nothing, or did not answer with a size of at least ``size``.
+        """
+        spec, name = Spec.from_persistent_volume(volume, read_only=False), self._plugin.name
+        action = f"expanding volume {volume.metadata.name}"
+        try:
+            grown = self._plugin.expand_volume_device(spec, size, former)
+        except VolumeHostError:
+            raise
+        except Exception as error:
+            raise PluginCallError(describe(error), plugin=name, action=action) from error
+        if not isinstance(grown, int) or grown < size:
+            raise PluginCallError(
+                f"it answered {grown!r}, when {size} bytes were asked for", plugin=name, action=action
+            )
         return Grown(grown, needs_node=self._plugin.requires_fs_resize() and spec.volume_mode() != BLOCK_MODE)

@@ -9,7 +9,7 @@ import pytest
 
 from volumehost.api.objects import PersistentVolume, PersistentVolumeClaim, Pod, StorageClass, VolumeAttachment
 from volumehost.control.expand_controller import ExpandController
-from volumehost.errors import NoPluginMatchedError, PluginLookupError, StorageDriverUnavailableError
+from volumehost.errors import NoPluginMatchedError, PluginCallError, PluginLookupError, StorageDriverUnavailableError
 from volumehost.storage_driver import ExpandedVolume
 from volumehost.testing.storage_driver import EVERYTHING, without
 
@@ -472,6 +472,8 @@ def _condition(kind: str, time: str) -> Any:
 
 
 class Plugin:
+    name = "example.com/disk"
+
     def __init__(self, *, fs_resize: bool) -> None:
         self.fs_resize = fs_resize
         self.calls: list[tuple[int, int]] = []
@@ -514,6 +516,22 @@ def test_expc_04_volumes_of_plugins(world: Any, run: Any, fs_resize: bool, mode:
     assert plugin.calls == [(2 * GIB, GIB)]
     assert world.pv("disk").spec.capacity == {"storage": "2Gi"}
     assert state(world) == expected
+
+
+@pytest.mark.parametrize("answer", [GIB, "2Gi", None, ValueError("no such disk")])
+def test_expctl_06_a_plugin_that_answers_nonsense_is_told(world: Any, run: Any, answer: Any) -> None:
+    class Nonsense(Plugin):
+        def expand_volume_device(self, spec: Any, new_size: int, old_size: int) -> Any:
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+    world.plugins.expandable = Nonsense(fs_resize=True)
+    plugin_volume(world)
+    assert isinstance(run(ExpandController(world.context), "data", "default"), PluginCallError)
+    assert world.pv("disk").spec.capacity == {"storage": "1Gi"}
+    assert conditions(world)["ControllerResizeError"].reason == "Failed"
+    assert reasons(world) == ["Resizing", "VolumeResizeFailed"]
 
 
 def test_expctl_04_a_driver_that_others_serve_is_theirs(world: Any, run: Any) -> None:

@@ -74,6 +74,8 @@ def test_an_intent_is_in_the_file_at_once_and_an_outcome_with_the_next_intent(jo
     assert _entries(path)[("a", "x")] == {"v": "a", "p": "x", "state": "mounted", "path": "/p"}
     assert not first.note({"v": "b", "p": "x", "state": "mounted"})  # a flush is arranged already
     first.flush()
+    assert not first.note({"v": "b", "p": "x", "at": 1})  # it still is
+    first.arranged_flush()
     assert first.note({"v": "b", "p": "x", "path": "/q"})
     assert _entries(path)[("b", "x")]["state"] == "mounted"
 

@@ -115,7 +115,7 @@ class ActualState:
                 return None
             attached = volume.attachability is not Attachability.FALSE
             if volume.pods or volume.device_state.may_be_mounted or attached:
-                return replace(volume, pods=dict(volume.pods))
+                return volume.snapshot()
             del self._volumes[name]
             return None
 
@@ -293,7 +293,21 @@ class ActualState:
         """A snapshot of the volume."""
         with self._lock:
             volume = self._volumes.get(name)
-            return replace(volume, pods=dict(volume.pods)) if volume is not None else None
+            return volume.snapshot() if volume is not None else None
+
+    def is_left_over(self, name: str) -> bool:
+        """Whether no pod has the volume, and it is or may be on the node all the same: staged or attached."""
+        with self._lock:
+            volume = self._volumes.get(name)
+            if volume is None or volume.pods:
+                return False
+            return volume.device_state.may_be_mounted or volume.attachability is Attachability.TRUE
+
+    def is_from_directory(self, name: str) -> bool:
+        """Whether nothing but a directory tells of the volume."""
+        with self._lock:
+            volume = self._volumes.get(name)
+            return volume is not None and volume.from_directory
 
     def is_in_use(self, name: str) -> bool:
         """Whether the volume is, or may be, staged or mounted on this node (BR-46)."""

@@ -140,6 +140,7 @@ class Executor:
             self._tell(operation, entry, failure)
         retry_in = self._pending.finish(entry, failure)
         self._count(operation.name, self._services.clock() - started, failure)
+        self._pool.nearly_done()
         self.on_finished(operation.key.volume, operation.pod_uid, retry_in)
 
     def _watch_drivers(self) -> None:

@@ -143,7 +143,7 @@ class Journal:
     def note(self, *records: Fields) -> bool:
         """Record outcomes: they reach the file with the next intent, or by :meth:`flush`.
 
-        Returns whether a flush should be arranged: none has been since the last one.
+        Returns whether somebody should arrange for :meth:`arranged_flush`: nobody has since the last one.
         """
         lines = [encode(record) for record in records]
         with self._lock:
@@ -153,9 +153,13 @@ class Journal:
             arranged, self._flush_arranged = self._flush_arranged, True
             return not arranged
 
+    def arranged_flush(self) -> None:
+        """The flush that :meth:`note` asked for."""
+        self._flush_arranged = False
+        self.flush()
+
     def flush(self) -> None:
         """Append the outcomes that wait: best effort, because losing them does no harm."""
-        self._flush_arranged = False
         if self._lazy:
             try:
                 self.write()

@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 #: Version of the format that this code writes. A higher one is kept aside, never interpreted or deleted (BR-56).
 VERSION = 1
 
@@ -21,7 +23,7 @@ MOUNTING, MOUNTED, UNMOUNTING = "mounting", "mounted", "unmounting"
 UNCERTAIN, UNMOUNTED, FAILED, LOST = "uncertain", "unmounted", "failed", "lost"
 
 Fields = Mapping[str, Any]
-_to_json = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
+_to_json = msgspec.json.Encoder().encode
 #: (volume, pod): ("v", "") is the volume as a whole, ("", "p") the pod as a whole.
 Key = tuple[str, str]
 
@@ -71,7 +73,10 @@ def merge(entries: dict[Key, dict[str, Any]], record: Fields) -> Key:
 
 def encode(record: Fields) -> bytes:
     """One line."""
-    text = _to_json(record).encode("utf-8", "surrogatepass")
+    try:
+        text = _to_json(record)
+    except (UnicodeEncodeError, TypeError):  # a name on disk that is no text; a text of a type of its own
+        text = json.dumps(record, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "surrogatepass")
     return b"%08x %s\n" % (zlib.crc32(text), text)
 
 

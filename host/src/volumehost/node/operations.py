@@ -63,7 +63,7 @@ class Services:
     def note(self, *records: Fields) -> None:
         """Record outcomes in the journal, lazily; they are in the file a moment later."""
         if self.journal.note(*records):
-            self.timers.call_later(FLUSH_SECONDS, self.journal.flush)
+            self.timers.call_later(FLUSH_SECONDS, self.journal.arranged_flush)
 
     def recorder(self) -> EventRecorder | None:
         """Where events go."""

@@ -57,6 +57,8 @@ class PendingOperations:
         self._clock = clock
         self._lock = threading.Lock()
         self._entries: dict[str, list[PendingOperation]] = {}
+        #: How many operations run for each pod that has any.
+        self._running: dict[str, int] = {}
 
     def start(self, key: OperationKey, name: str, pod_uid: str = "") -> PendingOperation:
         """Enter the operation as running (NPO-10 to -14).
@@ -74,6 +76,7 @@ class PendingOperations:
             if entry is None:
                 entry = PendingOperation(key, name, now, pod_uid)
                 entries.append(entry)
+                self._count(pod_uid, 1)
                 return entry
             if entry.running:
                 raise AlreadyRunningError(
@@ -87,6 +90,7 @@ class PendingOperations:
                 raise _refusal(entry, key, now)
             entry.key, entry.name, entry.started_at, entry.pod_uid = key, name, now, pod_uid
             entry.running, entry.step = True, ""
+            self._count(pod_uid, 1)
             return entry
 
     def finish(self, entry: PendingOperation, error: BaseException | None) -> float:
@@ -98,7 +102,7 @@ class PendingOperations:
         if not entry.key.volume:
             return 0.0
         with self._lock:
-            entry.running = False
+            self._end(entry)
             entry.step = ""
             if error is not None:
                 entry.backoff.failed(error, now)
@@ -109,7 +113,7 @@ class PendingOperations:
     def cancel(self, entry: PendingOperation) -> None:
         """The operation could not be handed to a worker after all: forget that it started."""
         with self._lock:
-            entry.running = False
+            self._end(entry)
             if not entry.backoff.attempts:
                 self._remove(entry)
 
@@ -125,10 +129,7 @@ class PendingOperations:
 
     def works_for(self, pod_uid: str) -> bool:
         """Whether any operation for the pod runs, whatever its key."""
-        with self._lock:
-            return any(
-                entry.running and entry.pod_uid == pod_uid for entries in self._entries.values() for entry in entries
-            )
+        return pod_uid in self._running
 
     def is_safe_to_retry(self, key: OperationKey, name: str) -> bool:
         """Whether :meth:`start` would let the operation run now (NPO-18)."""
@@ -175,6 +176,18 @@ class PendingOperations:
                 for entry in list(entries):
                     if not entry.running and now - entry.backoff.failed_at > entry.backoff.delay + 4 * MAXIMUM_DELAY:
                         self._remove(entry)
+
+    def _end(self, entry: PendingOperation) -> None:
+        if entry.running and entry.key.volume:
+            self._count(entry.pod_uid, -1)
+        entry.running = False
+
+    def _count(self, pod_uid: str, change: int) -> None:
+        number = self._running.get(pod_uid, 0) + change
+        if number:
+            self._running[pod_uid] = number
+        else:
+            del self._running[pod_uid]
 
     def _remove(self, entry: PendingOperation) -> None:
         entries = self._entries.get(entry.key.volume)

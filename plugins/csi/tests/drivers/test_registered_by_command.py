@@ -9,6 +9,7 @@ import pytest
 
 from volumehost.errors import StorageDriverError, StorageDriverUnavailableError
 from volumehost.storage_driver import DriverOrigin, DriverState
+from volumehost_csi.drivers.locks import locked
 from volumehost_csi_kit.fake import FakeDriver, Rule
 
 FAKE = "fake.example.com"
@@ -82,6 +83,24 @@ def test_one_that_is_not_there_yet_is_waited_for(fake, new_drivers, root):
     fake.start()
     thread.join(30)
     assert found[0].node_id == "node-1"
+
+
+def test_what_is_just_being_written_down_is_not_taken_for_forgotten(fake, new_drivers, root, wait_until):
+    drivers = new_drivers()
+    places = drivers._places(FAKE)
+    places.prepare()
+    done = []
+    with locked(places.start_lock, 5) as mine:
+        assert mine
+        thread = threading.Thread(target=lambda: done.append(drivers.register(FAKE, f"{root}/fake.sock")))
+        thread.start()
+        wait_until(lambda: drivers.store.get(FAKE), "the registration")
+        drivers._follow_commands()
+        assert drivers.store.get(FAKE) is not None
+    thread.join(20)
+    assert [status.state for status in done] == [DriverState.READY]
+    drivers._follow_commands()
+    assert drivers.store.get(FAKE) is not None
 
 
 def test_a_host_that_runs_follows_what_other_processes_register_and_forget(fake, new_drivers, root, wait_until):

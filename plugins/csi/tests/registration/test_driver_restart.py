@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from typing import Any
 
 import pytest
@@ -264,3 +265,19 @@ def test_who_listens_is_told_of_changes(node, plugin, wait_until) -> None:
     fake = plugin(node.socket("a-reg.sock"))
     wait_until(lambda: heard, "a change")
     assert set(heard) == {fake.registration_socket}
+
+
+def test_the_watching_outlives_a_machine_without_threads_to_spare(node, plugin, monkeypatch) -> None:
+    """What cannot be begun now is begun later; nothing is taken for running meanwhile."""
+    start, failed = threading.Thread.start, []
+
+    def refuse_once(thread: threading.Thread) -> None:
+        if thread.name == "volumehost-register" and not failed:
+            failed.append(thread)
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", refuse_once)
+    plugin(node.socket("a-reg.sock"))
+    node.wait_registered("a.example.com")
+    assert failed

@@ -39,6 +39,12 @@ class CommandRegistry:
         self._drivers_dir = drivers_dir
         self._places = places
         self._handler = handler
+        self._busy: set[str] = set()
+
+    @property
+    def busy(self) -> frozenset[str]:
+        """Names that are just being registered: in the store perhaps, and not written down yet."""
+        return frozenset(self._busy)
 
     def names(self) -> list[str]:
         """Names of the registered drivers, sorted."""
@@ -57,6 +63,13 @@ class CommandRegistry:
 
         :raises StorageDriverError: it does not answer, is not a CSI driver, or has another name.
         """
+        self._busy.add(name)
+        try:
+            return self._register(name, endpoint)
+        finally:
+            self._busy.discard(name)
+
+    def _register(self, name: str, endpoint: str) -> DriverInstance:
         identity = (DriverOrigin.COMMAND, name)
         instance = self._handler().register(name, endpoint, timeout=REGISTER_TIMEOUT, identity=identity)
         places = self._places(name)

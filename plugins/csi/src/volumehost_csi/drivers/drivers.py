@@ -290,9 +290,11 @@ class Drivers:
         """Meet the drivers that were registered by command, and let go of those that were forgotten: the commands may
         have run in another process.
         """
+        instances = [each for each in self.store if each.origin is DriverOrigin.COMMAND]
+        busy = self.commands.busy  # in this order: what is in the store and not busy is written down
         registered = {name: self.commands.endpoint(name) for name in self.commands.names()}
-        for instance in self.store:
-            if instance.origin is DriverOrigin.COMMAND and registered.get(instance.name) != instance.endpoint:
+        for instance in instances:
+            if instance.name not in busy and registered.get(instance.name) != instance.endpoint:
                 self.registry.handler.deregister(instance.name, instance.endpoint, identity=instance.identity)
         for name in registered:
             if self.store.get(name) is None and name not in self._meeting:

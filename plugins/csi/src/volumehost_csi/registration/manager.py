@@ -163,11 +163,11 @@ class PluginManager:
 
     def _run(self) -> None:
         while True:
-            with self._condition:
-                if self._stopping:
-                    return
-                next_retry = self._pass()
             try:
+                with self._condition:
+                    if self._stopping:
+                        return
+                    next_retry = self._pass()
                 self._directory.wait(next_retry)
             except Exception:
                 # Nothing that one look meets may end the watching.
@@ -203,7 +203,6 @@ class PluginManager:
 
     def _begin(self, path: str, operation: Callable[[], _Outcome | None]) -> None:
         """Run the operation; its outcome takes effect in the same moment as it ends for others."""
-        self._running.add(path)
 
         def run() -> None:
             outcome = None
@@ -220,7 +219,13 @@ class PluginManager:
                 self._directory.wake()
                 self._tell(path)
 
-        threading.Thread(target=run, name="volumehost-register", daemon=True).start()
+        thread = threading.Thread(target=run, name="volumehost-register", daemon=True)
+        self._running.add(path)
+        try:
+            thread.start()
+        except RuntimeError:  # no more threads to be had: a later pass tries again
+            self._running.discard(path)
+            raise
 
     def _register(self, attempt: Attempt, previous: RegisteredPlugin | None) -> _Outcome:
         def told(info: PluginInfo) -> None:

@@ -52,6 +52,7 @@ class LiveStatus:
         used = used_volumes(pod)
         names = self._services.desired.names_of_pod(uid)
         record = self._populator.record(uid)
+        mounts = {name: mount for mount in self._services.actual.mounts_of_pod(uid) for name in self._names_of(mount)}
         volumes = []
         told: set[str] = set()
         for volume in pod.spec.volumes:
@@ -59,10 +60,10 @@ class LiveStatus:
             if volume.name not in used:
                 volumes.append(VolumeStatus(volume.name, "unused"))
             elif not unique_name:
-                mount = self._services.actual.find_by_inner_name(uid, volume.name)
+                mount = mounts.get(volume.name)
                 error = record.errors.get(volume.name) if record is not None else None
                 if mount is not None and error is None:
-                    volumes.append(self._of_mount(mount))
+                    volumes.append(replace(self._of_mount(mount), volume=volume.name))
                     told.add(mount.volume)
                 else:
                     volumes.append(self._of_unresolved(volume.name, error, known=record is not None))
@@ -77,6 +78,12 @@ class LiveStatus:
         ending = self._populator.has_ended(uid)
         state = pod_state(tuple(volumes), ending=ending)
         return PodStatus(pod.metadata.namespace, pod.metadata.name, uid, state, tuple(volumes))
+
+    def _names_of(self, mount: MountedVolume) -> list[str]:
+        """The names that the pod has for what is mounted: those that were recorded, else that of the volume itself."""
+        recorded = (self._services.journal.entry(mount.volume, mount.pod_uid) or {}).get("outer")
+        names = recorded if isinstance(recorded, list | tuple) else ()
+        return [str(name) for name in names] or [mount.inner_name]
 
     def _of_unresolved(self, name: str, error: Exception | None, *, known: bool) -> VolumeStatus:
         """A volume that cannot start yet; of a claim that is being provisioned, the step of that."""

@@ -212,6 +212,17 @@ def storage_class(subject: Subject, name: str = "disk", **fields: Any) -> dict[s
     }
 
 
+def csi_driver(subject: Subject, **spec: Any) -> dict[str, Any]:
+    """What the host has to know of a driver that brings no object of its own."""
+    attaches = "PUBLISH_UNPUBLISH_VOLUME" in subject.controller
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "CSIDriver",
+        "metadata": {"name": subject.name},
+        "spec": {"attachRequired": attaches, **spec},
+    }
+
+
 def claim(name: str, size: str = "64Mi", *, mode: str = "Filesystem", **spec: Any) -> dict[str, Any]:
     return {
         "apiVersion": "v1",

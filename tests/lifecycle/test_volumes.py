@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from subject import MIB, claim, pod, storage_class, wait_for
+from subject import MIB, claim, csi_driver, pod, storage_class, wait_for
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(300)]
 
@@ -65,9 +65,7 @@ def test_an_inline_volume_lives_and_dies_with_its_pod(machine, subject):
     if not subject.inline:
         pytest.skip(f"{subject.name} is not known to support inline volumes")
     if not subject.is_ours:
-        driver = {"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver", "metadata": {"name": subject.name}}
-        spec = {"podInfoOnMount": True, "volumeLifecycleModes": ["Persistent", "Ephemeral"], "attachRequired": False}
-        machine.apply({**driver, "spec": spec})
+        machine.apply(csi_driver(subject, podInfoOnMount=True, volumeLifecycleModes=["Persistent", "Ephemeral"]))
     scratch = {"csi": {"driver": subject.name}}
     if subject.is_ours:
         scratch["csi"] |= {"fsType": "ext4", "volumeAttributes": {"size": "32Mi"}}
@@ -102,7 +100,9 @@ def test_a_read_only_use_cannot_be_written(machine):
     machine.unmount("web")
 
 
-def test_fs_group_owns_the_volume(machine):
+def test_fs_group_owns_the_volume(machine, subject):
+    if not subject.is_ours:
+        machine.apply(csi_driver(subject, fsGroupPolicy="File"))
     machine.apply(claim("data"))
     web = pod("web", claims=["data"])
     web["spec"]["securityContext"] = {"fsGroup": 4321}
@@ -167,7 +167,7 @@ def test_a_snapshot_is_restored_as_it_was(machine, subject):
     machine.apply(claim("data"))
     path = machine.mount(pod("web", claims=["data"]))["data"]["path"]
     machine.shell('echo before > "$1/file"; sync', path)
-    machine("snapshot", "create", "first", "--from", "data")
+    machine("snapshot", "create", "first", "--from", "data", *([] if subject.is_ours else ["--class", "snap"]))
     machine.shell('echo after > "$1/file"', path)
     machine("snapshot", "restore", "first", "old")
     restored = machine.mount(pod("reader", claims=["old"]))["old"]["path"]

@@ -266,6 +266,7 @@ def test_br55_who_does_not_adopt_leaves_devices_that_only_the_disk_tells_of(mana
 
 
 def test_br58_after_a_reboot_it_is_staged_and_published_again(manager, driver, claim, pod, root, node_calls):
+    """The driver may still count the target that is gone: told so first, it counts the next publish once."""
     node = manager(attach_required=False, boot_id="one")
     claim(node.api)
     node.mount_pod(pod(), timeout=60)
@@ -285,7 +286,7 @@ def test_br58_after_a_reboot_it_is_staged_and_published_again(manager, driver, c
     with manager(enter=False, boot_id="two") as node:
         (volume,) = node.mount_pod(pod(), timeout=60).volumes
         assert volume.mounted
-        assert node_calls() == ["NodeStageVolume", "NodePublishVolume"]
+        assert node_calls() == ["NodeUnpublishVolume", "NodeStageVolume", "NodePublishVolume"]
         node.unmount_pod("web", timeout=60)
 
 

@@ -44,6 +44,7 @@ class MountOperation(SetUpOperation):
         mounter = self._attempt("NewMounter initialization failed", lambda: use.plugin.new_mounter(use.spec, use.pod))
         steps.make_intent_durable(required=True)
         device_path = self._wait_for_attach(steps)
+        self._undo_lost_mount(steps)
         stage_path = mount_device(services, use, device_path, steps, self._failure) if use.device_mountable else ""
         steps.enter("set-up")
         try:
@@ -62,6 +63,23 @@ class MountOperation(SetUpOperation):
         except BaseException as error:
             self._leave_uncertain(error, mounter)
             raise self._failure("MarkVolumeAsMounted failed", error) from error
+
+    def _undo_lost_mount(self, steps: Steps) -> None:
+        """What was mounted and no longer is (a reboot, an unmount behind our back) is taken down before it is set up.
+
+        Whoever serves the volume may still count it as mounted there. A second set-up would count twice with some
+        drivers, and their volume would never be free again. Volumes of the node alone are not served by anybody.
+        """
+        use, services = self._use, self._services
+        known = services.journal.entry(use.volume, use.pod_uid) or {}
+        path = known.get("path")
+        if not (use.device_mountable and known.get("is_mount") and path) or is_mount_point(services, path):
+            return
+        steps.enter("undo-lost-mount")
+        try:
+            use.plugin.new_unmounter(use.inner_name, use.pod_uid).tear_down()
+        except Exception as error:  # noqa: BLE001 - a plugin may raise anything; the set-up decides
+            logger.warning("what is left of volume %s of pod %s was not undone: %s", use.volume, use.pod_uid, error)
 
     def _check_mount_options(self) -> None:
         use, volume = self._use, self._use.spec.persistent_volume

@@ -60,6 +60,7 @@ class CSIPlugin:
             self._migration = Migration(translators)
         self._host: VolumeHost | None = None
         self._made: Services | None = None
+        self._metrics: CSIMetrics | None = None
         self._lock = threading.Lock()
 
     # --- the plugin -----------------------------------------------------------------------------------------
@@ -140,8 +141,17 @@ class CSIPlugin:
 
     @property
     def metrics(self) -> CSIMetrics:
-        """What is counted of the calls of all drivers; give its ``collector()`` to prometheus-client to export it."""
-        return self._services.metrics
+        """What is counted of the calls of all drivers; give its ``collector()`` to prometheus-client to export it.
+
+        It is there before the plugin has a host.
+        """
+        if self._metrics is None:
+            from volumehost_csi.metrics import CSIMetrics
+
+            with self._lock:
+                if self._metrics is None:
+                    self._metrics = CSIMetrics()
+        return self._metrics
 
     # --- filesystem volumes ---------------------------------------------------------------------------------
 
@@ -280,9 +290,10 @@ class CSIPlugin:
         if made is None:
             from volumehost_csi.services import Services
 
+            metrics = self.metrics
             with self._lock:
                 if self._made is None:
-                    self._made = Services(self._any_host(), self._csi_drivers, self._migration)
+                    self._made = Services(self._any_host(), self._csi_drivers, self._migration, metrics)
                 made = self._made
         return made
 

@@ -41,7 +41,11 @@ class Services:
     """
 
     def __init__(
-        self, host: VolumeHost, fixed_driver_objects: Iterable[CSIDriver] = (), migration: Migration | None = None
+        self,
+        host: VolumeHost,
+        fixed_driver_objects: Iterable[CSIDriver] = (),
+        migration: Migration | None = None,
+        metrics: CSIMetrics | None = None,
     ) -> None:
         from volumehost.volume_host import AttachDetachVolumeHost, KubeletVolumeHost
 
@@ -50,7 +54,7 @@ class Services:
         self.is_node = isinstance(host, KubeletVolumeHost)
         self.attaches = isinstance(host, AttachDetachVolumeHost)
         self.driver_objects = DriverObjects(host, fixed_driver_objects)
-        self.metrics = CSIMetrics()
+        self.metrics = metrics if metrics is not None else CSIMetrics()
         self._migrated = migration.migrated_plugins() if migration is not None else None
         self._drivers: Drivers | None = None
         self._host_util: HostUtils | None = None

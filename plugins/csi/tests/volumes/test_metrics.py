@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -183,6 +185,19 @@ metrics.collector()
 assert "prometheus_client" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_program_of_the_readme(tmp_path):
+    """The collector is registered before the plugin has a host."""
+    text = (Path(__file__).parents[2] / "README.md").read_text()
+    ((program,),) = [
+        re.findall(r"^```python\n(.*?)^```$", text.partition("\n## Metrics\n")[2], re.MULTILINE | re.DOTALL)
+    ]
+    program = program.replace("/srv/sandbox", str(tmp_path)).replace("    ...", "    manager.drivers.statuses()")
+    program += "from prometheus_client import generate_latest\nprint(generate_latest(REGISTRY).decode())\n"
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    assert "# TYPE csi_operations_seconds histogram" in done.stdout
+    assert "# TYPE plugin_manager_total_plugins gauge" in done.stdout
 
 
 def test_the_metrics_of_the_plugin_are_those_of_its_drivers(host):

@@ -14,9 +14,6 @@ from volumehost.sdk import make_directories
 if TYPE_CHECKING:
     from volumehost.volume_host import VolumeHost
 
-#: Longest path of a unix socket on Linux, in bytes: the kernel's field has 108 with the NUL (CSI-WATCH-14).
-SOCKET_PATH_MAX = 107
-
 #: Holds state that other users must not read, logs of drivers among it.
 _MODE = 0o700
 
@@ -88,23 +85,25 @@ class DriverPlaces:
 
         :raises StorageDriverUnavailableError: there is no place that is short enough and safe.
         """
+        from volumehost_csi_kit.endpoints import LONGEST_SOCKET_PATH
+
         path = f"{self.socket_directory}/csi.sock"
-        if len(os.fsencode(path)) <= SOCKET_PATH_MAX:
+        if len(os.fsencode(path)) <= LONGEST_SOCKET_PATH:
             make_directories(self.socket_directory, 0o750)
             return path
         digest = hashlib.sha256(os.fsencode(self.socket_directory)).hexdigest()[:16]
         base = f"{_runtime_directory()}/volumehost"
         short = f"{base}/{digest}/csi.sock"
         try:
-            if len(os.fsencode(short)) > SOCKET_PATH_MAX:
+            if len(os.fsencode(short)) > LONGEST_SOCKET_PATH:
                 raise OSError(f"{short} is too long too")
             for directory in (base, os.path.dirname(short)):
                 make_directories(directory, _MODE)
                 _require_own(directory)
         except OSError as error:
             raise StorageDriverUnavailableError(
-                f"the socket path {path} is longer than the {SOCKET_PATH_MAX} bytes that the kernel allows, and there "
-                f"is no shorter place for it: {error}",
+                f"the socket path {path} is longer than the {LONGEST_SOCKET_PATH} bytes that the kernel allows, and "
+                f"there is no shorter place for it: {error}",
                 driver=self.name,
                 action=f"starting the CSI driver {self.name}",
                 hint="use a shorter --root-dir",

@@ -120,24 +120,33 @@ def user_environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not ours.match(name)}
 
 
+@pytest.fixture(scope="session")
+def wheels(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> list[str]:
+    """A wheel of each distribution, as users get them. Built once, also for several test processes."""
+    base = tmp_path_factory.getbasetemp()
+    out = (base if worker_id == "master" else base.parent) / "wheels"
+    with FileLock(f"{out}.lock", timeout=110):
+        if not (out / "built").exists():
+            build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(out)]
+            for directory in DISTRIBUTIONS:
+                command = [*build, str(REPOSITORY / directory)]
+                done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+                assert done.returncode == 0, done.stdout + done.stderr
+            (out / "built").touch()
+    return sorted(map(str, out.glob("*.whl")))
+
+
 @pytest.fixture(scope="module")  # what one file's pages install is not there for another's
-def author_venv(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def author_venv(tmp_path_factory: pytest.TempPathFactory, wheels: list[str]) -> Path:
     """A virtual environment of an author: all distributions from wheels, and the tools to build and test.
 
     What they depend on comes from the environment of the tests, so that nothing has to be downloaded.
     """
     home = tmp_path_factory.mktemp("author")
-    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(home / "wheels")]
-    for directory in DISTRIBUTIONS:
-        done = subprocess.run(
-            [*build, str(REPOSITORY / directory)], capture_output=True, text=True, timeout=100, check=False
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
     venv.create(home / "venv", with_pip=True, symlinks=True)
     python = home / "venv" / "bin" / "python"
     (packages,) = (home / "venv").glob("lib/python*/site-packages")
     (packages / "tools_of_the_tests.pth").write_text(sysconfig.get_path("purelib") + "\n")
-    wheels = sorted(map(str, (home / "wheels").iterdir()))
     install = [str(python), "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--force-reinstall", *wheels]
     done = subprocess.run(install, capture_output=True, text=True, timeout=100, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

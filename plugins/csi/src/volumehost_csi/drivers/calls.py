@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What is being called: the RPC, what for, about which volume, and what must not be shown of it."""
+    """What is being called: the RPC, what for, about which volume, and what must not be shown of it.
+
+    ``creates``: it makes a volume or a snapshot, which may take longer than other calls.
+    """
 
     name: str
     action: str
@@ -26,12 +29,13 @@ class Call:
     secrets: Mapping[str, str] | None = None
     expansion: bool = False
     capability: str = ""
+    creates: bool = False
 
 
 class Caller:
     """Calls one registration of a driver. Safe for threads.
 
-    :param timeout: deadline of a call in seconds, where the call brings none.
+    :param timeout: the longest deadline of a call in seconds, and that of calls that bring none.
     :param create_timeout: the same for calls that create, which copy data where there is a source (the
         external-provisioner's default is 10 s with retries, its users set minutes).
     """
@@ -63,9 +67,10 @@ class Caller:
 
         :raises StorageDriverError: it failed; the kind tells how (CSI-ERR-04).
         """
+        longest = self.create_timeout if call.creates else self.timeout
         code, started = "OK", time.perf_counter()
         try:
-            return rpc(request, timeout=self.timeout if timeout is None else timeout)
+            return rpc(request, timeout=longest if timeout is None else min(timeout, longest))
         except Exception as error:  # noqa: BLE001 - whatever a call raises is a failure of the call (CSI-ERR-05)
             failure = rpc_failure(
                 error,

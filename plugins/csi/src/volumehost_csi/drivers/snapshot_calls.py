@@ -37,13 +37,12 @@ class SnapshotCalls:
         from volumehost_csi_kit import csi
 
         action = f"making the snapshot {shorten(name)} of the volume {shorten(source_volume)}"
-        call = Call("CreateSnapshot", action, name, secrets, capability="CREATE_DELETE_SNAPSHOT")
+        call = Call("CreateSnapshot", action, name, secrets, capability="CREATE_DELETE_SNAPSHOT", creates=True)
         self._call.require(call, source_volume=source_volume, name=name)
         message = csi.CreateSnapshotRequest(
             source_volume_id=source_volume, name=name, secrets=dict(secrets), parameters=dict(parameters)
         )
-        seconds = self._call.create_timeout if timeout is None else timeout
-        reply = self._call(call, "Controller", self._controller.CreateSnapshot, message, seconds)
+        reply = self._call(call, "Controller", self._controller.CreateSnapshot, message, timeout)
         return replies.snapshot(self._call, call, reply.snapshot, source_volume=source_volume)
 
     def delete_snapshot(self, handle: str, secrets: Mapping[str, str], *, timeout: float | None = None) -> None:

@@ -45,6 +45,7 @@ class VolumeCalls:
             request.name,
             request.secrets,
             capability="CREATE_DELETE_VOLUME",
+            creates=True,
         )
         self._call.require(call, name=request.name)
         if not request.capabilities:
@@ -69,8 +70,7 @@ class VolumeCalls:
             accessibility_requirements=requirement_message(request.requisite, request.preferred),
             mutable_parameters=dict(request.mutable_parameters),
         )
-        seconds = self._call.create_timeout if timeout is None else timeout
-        reply = self._call(call, "Controller", self._controller.CreateVolume, message, seconds)
+        reply = self._call(call, "Controller", self._controller.CreateVolume, message, timeout)
         return replies.created_volume(self._call, call, request, reply)
 
     def delete_volume(self, handle: str, secrets: Mapping[str, str], *, timeout: float | None = None) -> None:

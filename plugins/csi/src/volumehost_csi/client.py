@@ -89,7 +89,9 @@ class NodeClient:
         action = "asking about this node"
         reply = self._call("NodeGetInfo", action, timeout=timeout)
         if not reply.node_id:
-            raise self._refused("NodeGetInfo", action, f"the CSI driver {self.driver} answers NodeGetInfo with an empty node id")
+            raise self._refused(
+                "NodeGetInfo", action, f"the CSI driver {self.driver} answers NodeGetInfo with an empty node id"
+            )
         segments = dict(reply.accessible_topology.segments) if reply.HasField("accessible_topology") else {}
         return NodeInfo(reply.node_id, reply.max_volumes_per_node, segments)
 
@@ -239,7 +241,12 @@ class NodeClient:
         )
         condition = reply.volume_condition if self.has(VOLUME_CONDITION) else None
         if not reply.usage and condition is None:
-            raise self._refused("NodeGetVolumeStats", action, f"the CSI driver {self.driver} answers NodeGetVolumeStats without any usage", handle)
+            raise self._refused(
+                "NodeGetVolumeStats",
+                action,
+                f"the CSI driver {self.driver} answers NodeGetVolumeStats without any usage",
+                handle,
+            )
         return volume_metrics(started, reply.usage, condition, self.driver)
 
     # --- one call -------------------------------------------------------------------------------------------

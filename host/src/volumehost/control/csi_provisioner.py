@@ -63,15 +63,15 @@ class CsiProvisioner:
             return existing
         intent = read_intent(claim)
         if intent is not None and intent.handle:
-            claim, intent = self._remove(self._context.driver(intent.driver), claim, intent), None
+            claim, intent = self._remove(self._driver(claim, intent.driver), claim, intent), None
         is_new = intent is None
         if intent is None:
             if storage_class is None:
                 raise FailedPreconditionError(f"there is no storageclass {claim.spec.storage_class_name}")
-            driver = self._context.driver(storage_class.provisioner)
+            driver = self._driver(claim, storage_class.provisioner)
             intent = self._plan(driver, claim, storage_class, node)
         else:
-            driver = self._context.driver(intent.driver)
+            driver = self._driver(claim, intent.driver)
         secrets = read_secret(self._api, intent.secret())
         if is_new:
             claim = write_intent(self._api, claim, intent)
@@ -113,7 +113,7 @@ class CsiProvisioner:
                 action=f"deleting persistentvolumeclaim {claim.metadata.namespace}/{claim.metadata.name}",
                 hint=f"look for the volume {volume_name(claim)}, then remove the finalizer {PROVISIONING_FINALIZER}",
             )
-        driver = self._context.driver(intent.driver)
+        driver = self._driver(claim, intent.driver)
         if not intent.handle:
             self._context.progress(claim, "asking for the volume that may have been created (CreateVolume)")
             secrets = read_secret(self._api, intent.secret())
@@ -128,6 +128,10 @@ class CsiProvisioner:
         self._remove(driver, claim, intent)
 
     # --- steps ------------------------------------------------------------------------------------------------------
+
+    def _driver(self, claim: PersistentVolumeClaim, name: str) -> StorageDriver:
+        self._context.progress(claim, f"waiting for the driver {name}")
+        return self._context.driver(name)
 
     def _existing(self, claim: PersistentVolumeClaim) -> PersistentVolume | None:
         from volumehost.api.objects import PersistentVolume

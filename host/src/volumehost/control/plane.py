@@ -27,8 +27,11 @@ logger = logging.getLogger(__name__)
 
 #: How long a key waits after its first failure, in seconds (CSI-EXA-10).
 FIRST_DELAY = 1.0
-#: How many keys are worked on at once.
+#: How many keys are worked on at once. Those that have been worked on for some seconds do not count: their driver
+#: hangs, and the others must not wait for it. How many there may be with them.
 WORKERS = 8
+STUCK_SECONDS = 2.0
+MOST_WORKERS = 64
 #: How long a worker beyond the first waits for something to do before it ends, in seconds.
 IDLE_SECONDS = 5.0
 #: How often a wait asks its predicate although the plane saw nothing, in seconds: it may depend on something else.
@@ -67,6 +70,9 @@ class ControlPlane:
         self._progress = threading.Condition()
         self._count = 0
         self._threads = 0
+        #: Since when each thread that works on a key does.
+        self._busy: dict[int, float] = {}
+        self._looks_again = False
         self._stopping = False
         self._queue: WorkQueue | None = None
         self._feed: ChangeFeed | None = None
@@ -246,13 +252,33 @@ class ControlPlane:
         if queue is None or not queue.needs_taker:
             return
         with self._progress:
-            if self._threads >= self._limit or self._stopping:
+            if self._stopping:
+                return
+            if self._has_enough():
+                if not self._looks_again:
+                    self._looks_again = True
+                    timer = threading.Timer(STUCK_SECONDS, self._look_again)
+                    timer.daemon = True
+                    timer.start()
                 return
             self._threads += 1
         threading.Thread(target=self._work, args=(queue,), name="volumehost-control", daemon=True).start()
 
+    def _look_again(self) -> None:
+        """Some of those that work may be stuck by now."""
+        with self._progress:
+            self._looks_again = False
+        self._hire()
+
+    def _has_enough(self) -> bool:
+        """Whether no thread may come, or be kept, beyond those there are; called with the lock."""
+        now = self._clock()
+        stuck = sum(now - since >= STUCK_SECONDS for since in self._busy.values())
+        return self._threads - stuck >= self._limit or self._threads >= MOST_WORKERS
+
     def _work(self, queue: WorkQueue) -> None:
         """Take items until the plane stops, or there is nothing to do and somebody else waits."""
+        me = threading.get_ident()
         while True:
             item = queue.take(IDLE_SECONDS)
             if item is None:
@@ -261,6 +287,8 @@ class ControlPlane:
                         self._threads -= 1
                         return
                 continue
+            with self._progress:
+                self._busy[me] = self._clock()
             self._hire()
             after, error = None, None
             try:
@@ -269,7 +297,14 @@ class ControlPlane:
                 error = caught
                 _log(item.controller.name, item.key, caught)
             queue.finish(item, after=after, error=error)
+            with self._progress:
+                was_stuck = self._clock() - self._busy.pop(me) >= STUCK_SECONDS
+                self._threads -= 1
+                if was_stuck and self._has_enough():  # somebody came in its place
+                    break
+                self._threads += 1
             self._seen()
+        self._seen()
 
 
 def _is_about(error: BaseException, driver: str) -> bool:

@@ -85,6 +85,7 @@ class Provisioner:
             return None
         is_driver = self._context.knows_driver(provisioner)
         if is_driver:
+            self._context.progress(claim, f"waiting for the driver {provisioner}")
             self._context.driver(provisioner)  # its registration labels the node
         if node is not None:
             node = node_view(self._api, node.name, self._context.node_name)

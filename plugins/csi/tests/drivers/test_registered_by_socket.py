@@ -40,6 +40,14 @@ def test_so_does_a_list(registering, new_drivers, status_of):
     assert status_of(new_drivers(), FAKE).node_id == "node-1"
 
 
+def test_nothing_is_begun_after_the_end(registering, new_drivers):
+    registering.start()
+    drivers = new_drivers()
+    drivers.close()
+    assert [status.name for status in drivers.statuses() if status.name == FAKE] == []
+    assert not [thread.name for thread in threading.enumerate() if thread.name == "volumehost-registration"]
+
+
 def test_a_registration_that_fails_at_first_is_waited_for(registering, new_drivers):
     """BR-25."""
     registering.script(Rule("NodeGetInfo", code="UNAVAILABLE", times=2))

@@ -106,6 +106,8 @@ class Drivers:
                     self._registry = NodeRegistry(
                         self.host, self._node().get_plugins_registry_dir(), self.store, self._metrics, self._migrated
                     )
+                    if self._stop.is_set():  # whoever asks now finds nothing, and begins nothing
+                        self._registry.close()
         return self._registry
 
     @property

@@ -30,7 +30,6 @@ class CSINodeInitialisation:
         self._host = host
         self._node_info = node_info
         self._stop = threading.Event()
-        self._done = threading.Event()
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
@@ -40,10 +39,6 @@ class CSINodeInitialisation:
         self._host.set_kubelet_error(_not_ready("it was not tried yet"))
         self._thread = threading.Thread(target=self._run, name="volumehost-csinode", daemon=True)
         self._thread.start()
-
-    def wait(self, timeout: float) -> bool:
-        """Wait at most ``timeout`` seconds until the CSINode is there; whether it is."""
-        return self._done.wait(timeout)
 
     def stop(self, timeout: float = 5.0) -> None:
         """Try no more."""
@@ -61,7 +56,6 @@ class CSINodeInitialisation:
                 self._host.set_kubelet_error(_not_ready(str(error)))
                 longest = UNREACHABLE_PAUSE if isinstance(error, StoreError) else LONGEST_PAUSE
             else:
-                self._done.set()
                 self._host.set_kubelet_error(None)
                 return
             pause = min(pause, longest)

@@ -36,21 +36,10 @@ def block_volumes_come_and_go(trial: Trial) -> None:
     """set_up_device and map_pod_device can run twice and lead to something; unmap_pod_device and tear_down_device of a
     new plugin object can run twice and leave no mount.
     """
-    trial.will_let_go()
-    device = attach(trial.plugin, trial.spec, trial.pod, trial.host.get_node_name())
-    mapper: Any = _mapper(trial)
-    for _ in range(2):
-        if hasattr(mapper, "set_up_device"):
-            mapper.set_up_device()
-            device = mapper.map_pod_device() or device
+    device = _map(trial)
     require(device and os.path.lexists(device), f"the device for the pod is {device!r}, where there is nothing")
     trial.restart()
-    unmapper: Any = _unmapper(trial)
-    if hasattr(unmapper, "unmap_pod_device"):
-        _twice(unmapper.unmap_pod_device, "unmap_pod_device")
-        path = unmapper.get_global_map_path(trial.spec)
-        _twice(lambda: unmapper.tear_down_device(path, device), "tear_down_device")
-    trial.let_go()
+    _unmap(trial, device)
     require(not trial.new_mounts(), f"after tear_down_device there is left {'; '.join(trial.new_mounts())}")
 
 
@@ -65,11 +54,37 @@ def block_metrics_are_supported_or_not(trial: Trial) -> None:
 @check("PLUG-28", "RECON-10", mode="Block", interface="BlockVolumePlugin")
 def the_block_spec_can_be_rebuilt(trial: Trial) -> None:
     """construct_block_volume_spec gives a spec of the volume's name and volumeMode Block that the plugin supports."""
-    path, name = _mapper(trial).get_pod_device_map_path()
-    spec = trial.plugin.construct_block_volume_spec(trial.pod.metadata.uid, trial.spec.name(), f"{path}/{name}")
+    device = _map(trial)
+    trial.restart()
+    path, name = _unmapper(trial).get_pod_device_map_path()
+    try:
+        spec = trial.plugin.construct_block_volume_spec(trial.pod.metadata.uid, trial.spec.name(), f"{path}/{name}")
+    finally:
+        _unmap(trial, device)
     require(spec.name() == trial.spec.name(), f"the rebuilt spec is named {spec.name()!r}, not {trial.spec.name()!r}")
     require(spec.volume_mode() == "Block", f"the rebuilt spec has volumeMode {spec.volume_mode()}")
     require(trial.plugin.can_support(spec) is True, f"can_support is false for the rebuilt spec {spec!r}")
+
+
+def _map(trial: Trial) -> str:
+    """All that the plugin does until the pod has the device, each step twice; returns the device."""
+    trial.will_let_go()
+    device = attach(trial.plugin, trial.spec, trial.pod, trial.host.get_node_name())
+    mapper: Any = _mapper(trial)
+    for _ in range(2):
+        if hasattr(mapper, "set_up_device"):
+            mapper.set_up_device()
+            device = mapper.map_pod_device() or device
+    return device
+
+
+def _unmap(trial: Trial, device: str) -> None:
+    unmapper: Any = _unmapper(trial)
+    if hasattr(unmapper, "unmap_pod_device"):
+        _twice(unmapper.unmap_pod_device, "unmap_pod_device")
+        path = unmapper.get_global_map_path(trial.spec)
+        _twice(lambda: unmapper.tear_down_device(path, device), "tear_down_device")
+    trial.let_go()
 
 
 def _mapper(trial: Trial) -> BlockVolumeMapper:

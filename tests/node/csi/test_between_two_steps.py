@@ -1,16 +1,18 @@
 """What happens to a claim's volume between two steps: its records go, its attachment goes, its host goes."""
 
+import glob
 import os
 import threading
 
 import pytest
 
-from volumehost.api.objects import PersistentVolumeClaim, VolumeAttachment
+from volumehost.api.objects import PersistentVolume, PersistentVolumeClaim, VolumeAttachment
 from volumehost.errors import VolumesFailedError, WaitTimeoutError
 from volumehost_csi_kit.fake import Rule
 
 pytestmark = pytest.mark.root
 
+NAME = "fake.csi.example.com"
 UNMOUNT = ["NodeUnpublishVolume", "NodeUnstageVolume", "ControllerUnpublishVolume"]
 
 
@@ -120,11 +122,29 @@ def test_br31_a_probe_that_fails_after_a_driver_died_in_a_stage_proves_nothing(
     with pytest.raises((VolumesFailedError, WaitTimeoutError)):
         node.mount_pod(pod(), timeout=60, attempts=1)
     driver.script(Rule("NodeGetCapabilities", times=None, code="INTERNAL"))
-    node.drivers.unregister("fake.csi.example.com")
-    node.drivers.register("fake.csi.example.com", driver.endpoint)
+    node.drivers.unregister(NAME)
+    node.drivers.register(NAME, driver.endpoint)
     with pytest.raises((VolumesFailedError, WaitTimeoutError)):
         node.mount_pod(pod(), timeout=60, attempts=3)
     driver.clear_script()
     node.unmount_pod("web", timeout=60)
     assert node_calls()[-1] == "NodeUnstageVolume"
     nothing_left()
+
+
+@pytest.mark.parametrize("mode", ["Filesystem", "Block"])
+def test_a_volume_that_never_came_about_leaves_no_record_that_says_so(manager, driver, claim, wanted, root, mode):
+    """A record alone would count as a device in use after a restart, and keep the volume from being deleted (BR-48)."""
+    node = manager(attach_required=False)
+    claim(node.api, mode=mode)
+    node.control.wait_until(lambda: _claim(node).status.phase == "Bound", 60, "the claim")
+    node.drivers.unregister(NAME)
+    with pytest.raises((VolumesFailedError, WaitTimeoutError), match=NAME):
+        node.mount_pod(wanted[mode], timeout=3, attempts=1)
+    node.unmount_pod("web", timeout=60)
+    assert not glob.glob(f"{root}/plugins/kubernetes.io/csi/**/vol_data.json", recursive=True)
+    node.drivers.register(NAME, driver.endpoint)
+    node.__exit__(None, None, None)
+    with manager(enter=False) as node:
+        node.api.delete(PersistentVolumeClaim, "claim", "default")
+        node.control.wait_until(lambda: not node.api.list(PersistentVolume).items, 60, "the volume to go")

@@ -53,20 +53,25 @@ class BlockVolume:
 
 
 class CSIBlockMapper(BlockVolume):
-    """Maps one block volume for one pod. Making it writes the record, before any call (CSI-BLK-01).
+    """Maps one block volume for one pod.
+
+    The record is written right before the first call that it is for (CSI-BLK-01, improved): one of a volume that never
+    came about would tell a restarted host of a device that may be staged.
 
     :raises SpecError: the spec has no persistent CSI source.
     :raises UnsafePathError: its name is reserved (CSI-PATH-11, improved).
-    :raises OperationError: the record cannot be written; what was made for it is gone again (CSI-BLK-02, improved).
     """
 
     def __init__(self, services: Services, spec: Spec, pod: Pod) -> None:
         source = persistent_source(spec)
         super().__init__(services, spec.name(), pod.metadata.uid)
         self._spec, self._pod, self._source = spec, pod, source
-        self._write_record()
 
     def _write_record(self) -> None:
+        """What a teardown needs; where it cannot be written, what was made for it is gone again (CSI-BLK-02, improved).
+
+        :raises OperationError: it cannot be written.
+        """
         from volumehost.sdk import make_directories
 
         driver, handle, node_name = self._source.driver, self._source.volume_handle, self._services.node_name
@@ -120,6 +125,7 @@ class CSIBlockMapper(BlockVolume):
             if not client.has(STAGE_UNSTAGE_VOLUME):
                 return ""
             secrets = secret_values(services.host, source.node_stage_secret_ref)
+            self._write_record()
             self._make_directory(self._paths.staging_dir)
         try:
             client.stage_volume(
@@ -158,6 +164,7 @@ class CSIBlockMapper(BlockVolume):
             # The path is sent only where there is a staging directory (CSI-BLK-15, improved).
             staged_at = self._paths.staging_dir if client.has(STAGE_UNSTAGE_VOLUME) else ""
             target = self._paths.publish_path(self._pod_uid)
+            self._write_record()
             self._make_directory(self._paths.publish_dir)
         client.publish_volume(
             source.volume_handle,

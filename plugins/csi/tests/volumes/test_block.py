@@ -50,22 +50,36 @@ def test_csi_blk_20_nothing_is_left_after_a_cycle(plugin, node, mapped, devices,
     assert not [path for path in tree() if "pv-1" in path]
 
 
-def test_csi_data_07_the_record_is_written_by_the_constructor(plugin, block, pod, devices, csi_driver, node):
+@pytest.mark.parametrize("stages", [True, False])
+def test_csi_data_07_blk_01_improved_the_record_is_written_before_the_first_call(
+    plugin, block, pod, devices, csi_driver, node, drivers, tree, stages
+):
+    node.capabilities = ["STAGE_UNSTAGE_VOLUME"] if stages else []
     csi_driver()
-    plugin.new_block_volume_mapper(block(), pod)
+    mapper = plugin.new_block_volume_mapper(block(), pod)
+    before = tree()
+    client = drivers.clients.pop(NAME)
+    for step in (mapper.set_up_device, mapper.map_pod_device):
+        with pytest.raises(TransientOperationError):
+            step()
+    assert tree() == before  # a volume that never came about must not look like one that did
+    drivers.clients[NAME] = client
+    node.fail("NodeStageVolume" if stages else "NodePublishVolume", "DEADLINE_EXCEEDED")
+    first_call = mapper.set_up_device if stages else mapper.map_pod_device
+    with pytest.raises(StorageDriverError):
+        first_call()
     with open(f"{devices}/pv-1/data/vol_data.json") as file:
         record = json.load(file)
     assert record.pop("attachmentID").startswith("csi-")
     assert record == {"specVolID": "pv-1", "volumeHandle": "vol-1", "driverName": NAME, "nodeName": "test-node"}
-    assert node.calls == []
 
 
 def test_csi_blk_02_improved_a_record_that_cannot_be_written_leaves_nothing(plugin, block, pod, devices, csi_driver):
     csi_driver()
     os.makedirs(devices)
     os.symlink("/proc/nowhere", f"{devices}/pv-1")
-    with pytest.raises(Exception, match="writing the record"):
-        plugin.new_block_volume_mapper(block(), pod)
+    with pytest.raises(TransientOperationError, match="writing the record"):
+        plugin.new_block_volume_mapper(block(), pod).set_up_device()
     assert os.listdir(devices) == ["pv-1"]
 
 
@@ -127,6 +141,7 @@ def test_csi_edge_28_transient_causes(plugin, drivers, csi_driver, block, pod, n
     with pytest.raises(TransientOperationError):
         mapper.set_up_device()
     mapper = plugin.new_block_volume_mapper(block(node_publish_secret_ref=missing), pod)
+    mapper.set_up_device()
     with pytest.raises(TransientOperationError):
         mapper.map_pod_device()
     drivers.clients.clear()
@@ -182,9 +197,9 @@ def test_csi_blk_19_metrics_look_at_the_global_map(mapped, node, devices):
 
 def test_csi_blk_11_unpublish_is_called_although_nothing_is_there(plugin, node, csi_driver, block, pod):
     csi_driver()
-    plugin.new_block_volume_mapper(block(), pod)
+    plugin.new_block_volume_mapper(block(), pod).set_up_device()
     plugin.new_block_volume_unmapper("pv-1", UID).unmap_pod_device()
-    assert node.names() == ["NodeUnpublishVolume"]
+    assert node.names()[-1] == "NodeUnpublishVolume"
 
 
 def test_a_device_that_is_still_there_after_unpublish_is_an_error(plugin, host, node, mapped, devices):

@@ -78,7 +78,9 @@ def test_without_any_witness_there_is_no_spec(plugin, host):
 
 def test_csi_plug_31_a_block_volume(plugin, csi_driver, make_pv, pod, host, api):
     spec = make_pv(spec={"volume_mode": "Block", "capacity": {"storage": "1Gi"}})
+    csi_driver()
     mapper = plugin.new_block_volume_mapper(spec, pod)
+    mapper.set_up_device()
     found = plugin.construct_block_volume_spec("pv-1")
     assert found.volume_mode() == "Block"
     assert plugin.get_volume_name(found) == f"{NAME}^vol-1"

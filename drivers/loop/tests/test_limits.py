@@ -7,7 +7,7 @@ import os
 import pytest
 
 from volumehost.mount.mounter import LinuxMounter
-from volumehost_loop_driver.errors import ResourceExhaustedError
+from volumehost_loop_driver.errors import OutOfRangeError
 from volumehost_loop_driver.records import VolumeRecord
 from volumehost_loop_driver.volumes import Wanted
 
@@ -59,7 +59,7 @@ def test_a_full_disk_is_told_and_costs_nothing(small_disk, start, client) -> Non
 def test_an_expansion_that_finds_no_room_leaves_the_volume_as_it_was(small_disk, make_parts) -> None:
     parts = make_parts(data="disk/data")
     id = parts.volumes.create(Wanted("one", required=8 * MiB, thick=True)).id
-    with pytest.raises(ResourceExhaustedError):
+    with pytest.raises(OutOfRangeError, match="free on the disk"):
         parts.volumes.expand(id, 64 * MiB, 0)
     key = parts.state.volume(id).key
     # Also when the disk fills between the question and the deed.

@@ -80,7 +80,7 @@ def test_a_configured_capacity_is_kept(make_parts) -> None:
     first = parts.create("one", 12 * MiB)
     with pytest.raises(ResourceExhaustedError, match="--capacity"):
         parts.create("two", 12 * MiB)
-    with pytest.raises(ResourceExhaustedError):
+    with pytest.raises(OutOfRangeError, match="--capacity"):
         parts.volumes.expand(first, 24 * MiB, 0)
     assert parts.state.volume(first).size == 12 * MiB
     parts.volumes.delete(first)

@@ -21,6 +21,7 @@ from volumehost_loop_driver.errors import (
     InvalidArgumentError,
     NotFoundError,
     OutOfRangeError,
+    ResourceExhaustedError,
 )
 from volumehost_loop_driver.records import Settings, Source, VolumeRecord
 from volumehost_loop_driver.sizes import DEFAULT_SIZE, MINIMUM_SIZES, choose_size, in_units
@@ -234,15 +235,15 @@ class Volumes:
         """Make the volume at least as large as asked for; its device, if attached, shows the new size at once.
 
         :raises NotFoundError: there is no such volume.
-        :raises OutOfRangeError: it is larger than the limit already, or no size fits.
-        :raises ResourceExhaustedError: there is not enough space; the volume is as it was.
+        :raises OutOfRangeError: it is larger than the limit already, no size fits, or there is not enough space; the
+            volume is as it was.
         """
         state = self._state
         with state.locks.hold(f"volume {id}", timeout=timeout):
             record = state.settled(state.volume(id))
             size = choose_size(required, limit, minimum=record.size)
             if size > record.size:
-                with state.capacity.reserve(size - record.size, f"expand the volume {id} to {in_units(size)}"):
+                with self._room_to_grow(size - record.size, f"expand the volume {id} to {in_units(size)}"):
                     state.images.grow(record.key, size, thick=record.thick)
                     state.observe("expand:image")
                     record = replace(record, size=size)
@@ -251,6 +252,18 @@ class Volumes:
             # Also when nothing was to do: an earlier call may have come as far as here.
             state.devices.refresh_capacity(record.key)
             return record
+
+    @contextmanager
+    def _room_to_grow(self, size: int, action: str) -> Iterator[None]:
+        """As ``Capacity.reserve``, with a final error: RESOURCE_EXHAUSTED leaves open whether the volume will grow yet
+        (CSI-ERR-04), so whoever asked for too much could not ask for less.
+        """
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(self._state.capacity.reserve(size, action))
+            except ResourceExhaustedError as error:
+                raise OutOfRangeError(error.reason, action=error.action, hint=error.hint) from error
+            yield
 
     def modify(self, id: str, settings: Settings, timeout: float = WAIT_SECONDS) -> VolumeRecord:
         """Change settings, at once where the volume is attached.

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from volumehost.api.objects import CSIStorageCapacity, StorageClass, VolumeAttachment, VolumeAttributesClass
+from volumehost.api.objects import (
+    CSIStorageCapacity,
+    StorageClass,
+    VolumeAttachment,
+    VolumeAttachmentStatus,
+    VolumeAttributesClass,
+)
 from volumehost.api.validation.claim_specs import class_name
 from volumehost.api.validation.driver_sources import csi_driver_name
 from volumehost.api.validation.names import dns_subdomain, qualified_name
@@ -18,6 +24,8 @@ BINDING_MODES = ("Immediate", "WaitForFirstConsumer")
 CLASS_RECLAIM_POLICIES = ("Delete", "Retain")
 _MAX_PARAMETERS = 512
 _MAX_PARAMETER_BYTES = 256 * 1024
+_MAX_METADATA_BYTES = 256 * 1024
+_MAX_MESSAGE_BYTES = 1024
 
 
 def validate_storage_class(storage_class: StorageClass, problems: Problems) -> None:
@@ -97,6 +105,20 @@ def validate_attachment(attachment: VolumeAttachment, problems: Problems) -> Non
             )
         else:
             one_source(inline, "spec.source.inlineVolumeSpec", problems)
+    _validate_attachment_status(attachment.status, problems)
+
+
+def _validate_attachment_status(status: VolumeAttachmentStatus, problems: Problems) -> None:
+    """What an attacher tells has its limits (CSI-ATT-18)."""
+    if sum(len(text.encode()) for item in status.attachment_metadata.items() for text in item) > _MAX_METADATA_BYTES:
+        problems.too_long("status.attachmentMetadata", _MAX_METADATA_BYTES)
+    for path, error in (("status.attachError", status.attach_error), ("status.detachError", status.detach_error)):
+        if error is None:
+            continue
+        if len(error.message.encode()) > _MAX_MESSAGE_BYTES:
+            problems.too_long(f"{path}.message", _MAX_MESSAGE_BYTES)
+        if error.error_code is not None and error.error_code < 0:
+            problems.invalid(f"{path}.errorCode", error.error_code, "must not be negative")
 
 
 def validate_attachment_change(attachment: VolumeAttachment, old: VolumeAttachment, problems: Problems) -> None:

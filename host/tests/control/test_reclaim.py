@@ -8,6 +8,7 @@ import pytest
 
 from volumehost.api.convert import to_object
 from volumehost.api.objects import PersistentVolume, PersistentVolumeClaim, Secret, VolumeAttachment
+from volumehost.control.volume_reclaimer import VolumeReclaimer
 from volumehost.testing.storage_driver import EVERYTHING, without
 
 FINALIZER = "external-provisioner.volume.kubernetes.io/finalizer"
@@ -259,3 +260,19 @@ def test_br_46_a_volume_that_the_node_still_has_staged_is_not_deleted(world: Any
     assert world.driver.count("delete_volume") == 0
     in_use.clear()
     world.wait(lambda: world.gone(volume))
+
+
+def test_pvc_40_an_unknown_policy_is_told_and_deletes_nothing(bound: Any) -> None:
+    """Of an API that knows more policies than this program."""
+    bound.planes[-1].stop(10)
+    (volume,) = bound.volumes()
+    delete_claim(bound)
+    volume.spec.persistent_volume_reclaim_policy, volume.status.phase = "Burn", "Failed"
+    reclaimer = VolumeReclaimer(bound.context())
+    for _ in range(2):
+        reclaimer._reconcile(volume)
+        volume.status = bound.volume(volume.metadata.name).status
+    assert "unrecognized" in volume.status.message
+    (event,) = bound.events("VolumeUnknownReclaimPolicy")  # told once
+    assert event.event_type == "Warning"
+    assert bound.driver.volumes

@@ -91,6 +91,30 @@ def test_br_34_a_driver_without_staging_is_never_asked_to_stage(plugin, node, cs
     assert not [path for path in tree() if SHA in path]
 
 
+@pytest.mark.parametrize("mode", ["Filesystem", "Block"])
+def test_br_35_csi_mnt_09_what_is_there_when_the_driver_is_called(plugin, node, csi_driver, make_pv, pod, mode):
+    """The staging directory and what the target is to be in are the host's, the target is the driver's."""
+    csi_driver()
+    seen = []
+
+    def look(request, context):
+        target, staging = getattr(request, "target_path", ""), request.staging_target_path
+        seen.append((os.path.isdir(staging), os.path.isdir(os.path.dirname(target)), os.path.lexists(target)))
+
+    for call in ("NodeStageVolume", "NodePublishVolume"):
+        node.script(call, look)
+    spec = make_pv(spec={"volume_mode": mode})
+    if mode == "Block":
+        mapper = plugin.new_block_volume_mapper(spec, pod)
+        mapper.set_up_device()
+        mapper.map_pod_device()
+    else:
+        device = plugin.new_device_mounter()
+        device.mount_device(spec, "", device.get_device_mount_path(spec), DeviceMounterArgs())
+        plugin.new_mounter(spec, pod).set_up(MounterArgs())
+    assert seen == [(True, False, False), (True, True, False)]
+
+
 def test_csi_eph_01_an_inline_volume_is_published_and_unpublished_only(plugin, node, csi_driver, make_inline, pod):
     csi_driver()
     mounter = plugin.new_mounter(make_inline(), pod)

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from volumehost.api.schema import TEXT as _TEXT
 from volumehost.api.schema import Anything, ListOf, MapOf, Scalar, Shape, StructOf
 from volumehost.errors import QuantityError
 from volumehost.sdk.quantity import parse_quantity
@@ -101,6 +102,8 @@ class _Walk:
             if field_shape is None:
                 found[key] = self.anything(item, (path, key), depth + 1)
                 self.result.unknown.append((_text_of((path, key)), _did_you_mean(key, shape)))
+            elif item.__class__ is str and field_shape is _TEXT and item.isascii():
+                found[key] = item  # most of what there is
             elif item is not None:
                 found[key] = self.value(item, field_shape, (path, key), depth + 1)
         return found
@@ -129,6 +132,8 @@ class _Walk:
             self.wrong(path, f"expected object, got {_name(value)}")
             return False
         for key in value:
+            if key.__class__ is str and key.isascii():
+                continue
             if not isinstance(key, str):
                 self.wrong(path, f"has the key {key!r}, which is no string: quote it")
                 return False

@@ -20,6 +20,10 @@ class Scalar:
     kind: str
 
 
+#: The shape of every text.
+TEXT = Scalar("str")
+
+
 @dataclass(frozen=True, slots=True)
 class ListOf:
     """A JSON array."""
@@ -74,6 +78,8 @@ def _shape(hint: Any) -> Shape:
     if origin is dict:
         value = typing.get_args(hint)[1]
         return MapOf(Anything() if value is Any else _shape(value))
+    if hint is str:
+        return TEXT
     if hint in {str, int, bool, bytes}:
         return Scalar(hint.__name__)
     if isinstance(hint, type) and issubclass(hint, ApiStruct):

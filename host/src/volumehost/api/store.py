@@ -67,6 +67,9 @@ class EmbeddedStore:
     :raises StoreError: the file cannot be used; says why and what to do. It is then left as it is.
     """
 
+    #: Whoever reads waits for nobody, so that no thread of its own is needed for that.
+    answers_at_once = True
+
     def __init__(
         self,
         path: str,

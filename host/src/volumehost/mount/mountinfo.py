@@ -14,9 +14,10 @@ from volumehost.host_services import MountPoint
 MOUNT_TABLE: Final = "/proc/thread-self/mountinfo"
 
 _MINIMUM_FIELDS: Final = 10
-_PATH_FIELD: Final = 4
 _FIELDS_AFTER_SEPARATOR: Final = 3
 _READS: Final = 10
+#: One line; the root and the path of it, in which spaces are escaped.
+_ENTRY: Final = re.compile(r"^([^ \n]+ [^ \n]+ [^ \n]+ ([^ \n]+) ([^ \n]+) .*)$", re.MULTILINE)
 _ESCAPE: Final = re.compile(r"\\([0-7]{3})")
 
 
@@ -75,28 +76,20 @@ def parse_mountinfo(text: str) -> list[MountPoint]:
     :raises MountTableSyntaxError: a line is not in the kernel's format.
     """
     # The kernel escapes every newline inside a field, so "\n" alone separates lines (str.splitlines knows more ends).
-    return [_parse_line(line) for line in text.split("\n") if line]
+    return [parse_line(line) for line in text.split("\n") if line]
 
 
-def parse_some(text: str, wanted: Callable[[str, str], bool]) -> list[MountPoint]:
-    """The entries whose (root, path) are wanted; the others, of which there may be thousands, are hardly looked at.
+def split_table(text: str) -> list[tuple[str, str, str]]:
+    """(line, root, path) of each entry, for who will parse the few lines of thousands that matter."""
+    found: list[tuple[str, str, str]] = _ENTRY.findall(text)
+    return [(line, unescape(root), unescape(path)) for line, root, path in found] if "\\" in text else found
 
-    :raises MountTableSyntaxError: a line that matters is not in the kernel's format.
+
+def parse_line(line: str) -> MountPoint:
+    """One entry.
+
+    :raises MountTableSyntaxError: it is not in the kernel's format.
     """
-    found = []
-    for line in text.split("\n"):
-        fields = line.split(" ", 5)
-        if len(fields) <= _PATH_FIELD:
-            continue
-        root, path = fields[_PATH_FIELD - 1], fields[_PATH_FIELD]
-        if "\\" in root or "\\" in path:
-            root, path = unescape(root), unescape(path)
-        if wanted(root, path):
-            found.append(_parse_line(line))
-    return found
-
-
-def _parse_line(line: str) -> MountPoint:
     # Runs of spaces cannot occur: an empty source is printed as an empty field between two single spaces.
     fields = line.split(" ")
     if len(fields) < _MINIMUM_FIELDS:

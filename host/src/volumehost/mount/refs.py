@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from volumehost.errors import MountError
 from volumehost.host_services import MountPoint
-from volumehost.mount.mountinfo import parse_some
+from volumehost.mount.mountinfo import parse_line, split_table
 
 
 def path_within_base(path: str, base: str) -> bool:
@@ -64,9 +64,20 @@ def search_mount_refs(path: str, table: Sequence[MountPoint]) -> list[str]:
 
 def search_mount_refs_in_text(path: str, text: str) -> list[str]:
     """The same from the text of the table, of which only the lines that matter are parsed."""
-    containing = _containing(path, parse_some(text, lambda _root, at: at == path or _contains(at, path)))
+    table = split_table(text)
+    above = _with_parents(path)
+    containing = _containing(path, [parse_line(line) for line, _, at in table if at in above])
     root = _join_root(containing, path)
-    return _showing(containing, root, parse_some(text, lambda shown, _at: shown == root))
+    return _showing(containing, root, [parse_line(line) for line, shown, _ in table if shown == root])
+
+
+def _with_parents(path: str) -> set[str]:
+    found = {path, "/"}
+    end = path.rfind("/")
+    while end > 0:
+        found.add(path[:end])
+        end = path.rfind("/", 0, end)
+    return found
 
 
 def _containing(path: str, table: Sequence[MountPoint]) -> MountPoint:

@@ -67,9 +67,13 @@ def remove_pod_directory(layout: Layout, pod_uid: str) -> None:
             return
         except OSError as error:
             raise _not_a_directory(pod_dir, error) from error
-        remove_dirs_at(pod, "volumes", f"{pod_dir}/volumes")
-        _remove_subpaths(pod, f"{pod_dir}/volume-subpaths")
-        _remove_other_children(pod, pod_dir)
+        children = os.listdir(pod)
+        if "volumes" in children:
+            remove_dirs_at(pod, "volumes", f"{pod_dir}/volumes")
+        if "volume-subpaths" in children:
+            _remove_subpaths(pod, f"{pod_dir}/volume-subpaths")
+        if children != ["volumes"]:
+            _remove_other_children(pod, pod_dir)
         try:
             os.rmdir(pod_uid, dir_fd=pods)
         except FileNotFoundError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from volumehost.node.identity import unique_volume_name_of_pod
 from volumehost.node.states import Attachability, DeviceState, MountState, Need, ResizeHold
@@ -84,7 +84,8 @@ class AttachedVolume:
 
     def snapshot(self) -> AttachedVolume:
         """A copy that no later change reaches; ``dataclasses.replace`` takes five times as long."""
-        return AttachedVolume(*_all_but_pods(self), dict(self.pods))
+        values: tuple[Any, ...] = (*_all_but_pods(self), dict(self.pods))
+        return AttachedVolume(*values)
 
 
 _all_but_pods = attrgetter(*(each.name for each in fields(AttachedVolume)[:-1]))

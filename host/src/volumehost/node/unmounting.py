@@ -54,7 +54,8 @@ class PodUnmounting:
 
         :raises WaitTimeoutError: something still is; ``details`` says what and why.
         """
-        if self._parts.waits.wait((uid, *self._volumes(uid)), lambda: self.is_gone(uid), seconds):
+        volumes = self._volumes(uid)  # all it will ever have had: it has ended
+        if self._parts.waits.wait((uid, *volumes), lambda: self._is_gone(uid, volumes), seconds):
             return
         self._finish_later(uid)
         left = self._parts.status.of_leftover(uid).volumes
@@ -70,12 +71,21 @@ class PodUnmounting:
 
     def is_gone(self, uid: str) -> bool:
         """Whether nothing of the pod is mounted or may be, or is just being mounted, and its volumes are released."""
-        return not self._actual.has_mounts(uid) and not self._parts.pending.works_for(uid) and not self._held(uid)
+        return self._is_gone(uid, self._volumes(uid))
+
+    def _is_gone(self, uid: str, volumes: list[str]) -> bool:
+        return (
+            not self._actual.has_mounts(uid)
+            and not self._parts.pending.works_for(uid)
+            and not any(self._is_held(name) for name in volumes)
+        )
 
     def _held(self, uid: str) -> list[str]:
         """Volumes that the pod used, that no pod uses now, and that are not off the node yet (BR-48)."""
-        is_unwanted = self._parts.populator.is_device_unwanted
-        return [name for name in self._volumes(uid) if self._actual.is_left_over(name) and is_unwanted(name)]
+        return [name for name in self._volumes(uid) if self._is_held(name)]
+
+    def _is_held(self, name: str) -> bool:
+        return self._actual.is_left_over(name) and self._parts.populator.is_device_unwanted(name)
 
     def _volumes(self, uid: str) -> list[str]:
         """The volumes that the ended pod shared with others, or could have."""

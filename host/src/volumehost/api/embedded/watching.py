@@ -29,14 +29,16 @@ class Commits:
     """Wakes the watchers of this process when it has committed."""
 
     def __init__(self) -> None:
-        self._condition = threading.Condition()
+        self._condition = threading.Condition(threading.Lock())
         self._count = 0
+        self._waiting = 0
 
     def announce(self) -> None:
         """Something was committed."""
         with self._condition:
             self._count += 1
-            self._condition.notify_all()
+            if self._waiting:
+                self._condition.notify_all()
 
     @property
     def count(self) -> int:
@@ -46,7 +48,11 @@ class Commits:
     def wait(self, seen: int, timeout: float) -> bool:
         """Wait at most ``timeout`` seconds for a commit after ``seen``; whether there was one."""
         with self._condition:
-            return self._condition.wait_for(lambda: self._count != seen, timeout)
+            self._waiting += 1
+            try:
+                return self._condition.wait_for(lambda: self._count != seen, timeout)
+            finally:
+                self._waiting -= 1
 
 
 class Watch:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from volumehost.errors import HookNotImplementedError, PluginNotFoundError
@@ -14,6 +15,10 @@ if TYPE_CHECKING:
     from volumehost.loader.contract import Contract
     from volumehost.loader.origin import Origin
     from volumehost.volumes import SpecTranslator
+
+
+#: Packages of this project's own plugins.
+OWN_PACKAGES = frozenset({"volumehost_csi", "volumehost_emptydir", "volumehost_hostpath"})
 
 
 class LoadedPlugin(HookMethods):
@@ -41,10 +46,13 @@ class LoadedPlugin(HookMethods):
         self.translators: Mapping[str, SpecTranslator] = {}
         #: Kinds of source for which ``can_support`` has answered as it should; kept by whoever asks.
         self.proven_sources: set[str] = set()
+        #: Whether it is this project's own: its hooks that describe a volume ask nobody but the host's API.
+        self.is_own = _package_of(plugin) in OWN_PACKAGES
         #: Whether new volumes may use it: False once its distribution was removed.
         self.offered = True
         self._lock = threading.Lock()
         self._users: set[str] = set()
+        self._prepare: Callable[[], None] | None = None
         self._retired = False
         self.bind_hooks(hooks)
 
@@ -78,6 +86,17 @@ class LoadedPlugin(HookMethods):
                     hint="look it up again",
                 )
             self._users.add(user)
+            prepare, self._prepare = self._prepare, None
+        if prepare is not None:
+            prepare()
+
+    def when_held(self, prepare: Callable[[], None]) -> None:
+        """Call the function when somebody next takes hold of the plugin; at once when somebody has already."""
+        with self._lock:
+            held = bool(self._users)
+            self._prepare = None if held else prepare
+        if held:
+            prepare()
 
     def release(self, user: str) -> None:
         """Take the mark away; the plugin may then be unloaded or replaced. Unknown users are ignored."""
@@ -123,3 +142,8 @@ class LoadedPlugin(HookMethods):
             version=self.origin.version,
             action=f"calling the volume plugin {self.name}",
         )
+
+
+def _package_of(plugin: object) -> str:
+    module = plugin.__name__ if isinstance(plugin, ModuleType) else type(plugin).__module__
+    return module.partition(".")[0]

@@ -227,6 +227,12 @@ class VolumePluginManager(DerivedLookups):
                 raise PluginNotFoundError(f"no volume plugin matched name: {name}", subject=name, hint=self._hint())
         return plugin
 
+    def answers_at_once(self, spec: Spec) -> bool:
+        """Whether all who would be asked about the spec are this project's own plugins, asked about its kind before."""
+        snapshot, source = self._refresher.snapshot, spec.source()
+        asks = snapshot.proven.get(source, ())
+        return bool(asks) and source not in snapshot.translators and all(plugin.is_own for _, plugin in asks)
+
     def find_translator(self, spec: Spec) -> SpecTranslator | None:
         """What makes of the spec the one to look up a plugin for; None where that is the spec itself (CSI-MIG-01).
 

@@ -59,6 +59,9 @@ class Resolver:
 
     def _resolve(self, pod: Pod, used: UsedVolumes) -> dict[str, VolumeUse | Exception]:
         volumes = [volume for volume in pod.spec.volumes if volume.name in used]
+        at_once = self._at_once(pod, volumes, used)
+        if at_once is not None:
+            return at_once
         try:
             return self._runner.run(self._all, pod, volumes, used, timeout=self._together, what="resolving volumes")
         except DeadlineExceededError:
@@ -71,6 +74,26 @@ class Resolver:
                 )
             except DeadlineExceededError as error:
                 found[volume.name] = _did_not_answer(volume, error)
+        return found
+
+    def _at_once(self, pod: Pod, volumes: list[Volume], used: UsedVolumes) -> dict[str, VolumeUse | Exception] | None:
+        """All of them in this thread, which takes half as long; None when somebody might be asked who never answers.
+
+        The store of this host answers, and so do the project's own plugins, which ask nobody else.
+        """
+        api = self._host.get_kube_client()
+        if not getattr(api, "answers_at_once", False):
+            return None
+        found: dict[str, VolumeUse | Exception] = {}
+        for volume in volumes:
+            try:
+                source = source_of(volume, pod, used, api)
+                if not self._plugins.answers_at_once(source.spec):
+                    return None
+                found[volume.name] = self._describe(volume, pod, source, self._find(source, guarded=False))
+            except Exception as error:
+                logger.debug("volume %s of pod %s", volume.name, pod.metadata.name, exc_info=True)
+                found[volume.name] = error
         return found
 
     def _all(self, pod: Pod, volumes: list[Volume], used: UsedVolumes) -> dict[str, VolumeUse | Exception]:
@@ -93,13 +116,16 @@ class Resolver:
         if translate is not None:
             with self._asking(f"the translator of {source.spec.source()} volumes", volume):
                 source = source._replace(spec=translate(source.spec, pod.metadata.namespace))
+        plugin = self._find(source, guarded=guarded)
+        with self._asking(f"the volume plugin {plugin.name}", volume):
+            return self._describe(volume, pod, source, plugin)
+
+    def _find(self, source: Source, *, guarded: bool) -> LoadedPlugin:
         try:
-            plugin = self._plugins.find_plugin_by_spec(source.spec, guarded=guarded)
+            return self._plugins.find_plugin_by_spec(source.spec, guarded=guarded)
         except VolumeHostError as error:
             error.action = error.action or f'failed to get Plugin from volumeSpec for volume "{source.spec.name()}"'
             raise
-        with self._asking(f"the volume plugin {plugin.name}", volume):
-            return self._describe(volume, pod, source, plugin)
 
     @contextmanager
     def _asking(self, whom: str, volume: Volume) -> Iterator[None]:

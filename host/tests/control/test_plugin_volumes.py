@@ -264,9 +264,15 @@ def test_pvc_41_no_recycler(world: Any, make: Any) -> None:
     assert world.events("VolumeFailedRecycle")[0].message == "No recycler plugin found for the volume!"
 
 
-def test_pvc_41_a_volume_that_pods_still_name_is_not_emptied(world: Any, make: Any, shelf: Shelf) -> None:
+@pytest.mark.parametrize("ended", [False, True])
+def test_pvc_41_a_volume_that_pods_still_name_is_not_emptied(world: Any, make: Any, shelf: Shelf, ended: bool) -> None:
     claim_ref = {"namespace": "default", "name": "data", "uid": "gone"}
-    world.api.create(make.pod(claims=["data"]))
+    pod = make.pod(claims=["data"])
+    pod.metadata.finalizers = ["volumehost.io/volumes"] if ended else []
+    pod = world.api.create(pod)
+    if ended:  # its node may still have the volume mounted
+        pod.status.phase = "Succeeded"
+        world.api.replace_status(pod)
     world.api.create(make.volume(policy="Recycle", claim_ref=claim_ref))
     world.run_all()
     world.wait(lambda: bool(world.events("VolumeFailedRecycle")))
@@ -275,5 +281,7 @@ def test_pvc_41_a_volume_that_pods_still_name_is_not_emptied(world: Any, make: A
     assert shelf.emptied == []
     assert world.volume("pv").status.phase == "Released"
     world.api.delete(Pod, "web", "default")
+    if ended:
+        world.api.patch(Pod, "web", {"metadata": {"finalizers": None}})
     world.api.patch(PersistentVolume, "pv", {"metadata": {"labels": {"look": "again"}}})
     world.wait(lambda: world.volume("pv").status.phase == "Available")

@@ -6,13 +6,12 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from volumehost.control.controller import Affects, ControlContext, Key
+from volumehost.control.well_known import FINISHED_PHASES
 from volumehost.control.writes import get_or_none
 from volumehost.errors import AlreadyExistsError, ConflictError, FailedPreconditionError, ObjectNotFoundError
 
 if TYPE_CHECKING:
     from volumehost.api.objects import KubeObject, OwnerReference, PersistentVolumeClaim, Pod, Volume
-
-_FINISHED = ("Succeeded", "Failed")
 
 
 class EphemeralClaims:
@@ -30,7 +29,7 @@ class EphemeralClaims:
         """Pods, and claims that a pod owns."""
         from volumehost.api.objects import PersistentVolumeClaim, Pod
 
-        return {Pod: lambda pod: [Key.of(pod)], PersistentVolumeClaim: _owning_pod}
+        return {Pod: _with_ephemeral_volumes, PersistentVolumeClaim: _owning_pod}
 
     def reconcile(self, key: Key) -> float | None:
         """Make the claims that a pod lacks, or delete those that a pod has left.
@@ -41,7 +40,7 @@ class EphemeralClaims:
 
         pod = get_or_none(self._api, Pod, key.name, key.namespace)
         self._delete_left_behind(key, pod)
-        if pod is None or pod.metadata.deletion_timestamp is not None or pod.status.phase in _FINISHED:
+        if pod is None or pod.metadata.deletion_timestamp is not None or pod.status.phase in FINISHED_PHASES:
             return None
         for volume in pod.spec.volumes:
             if volume.ephemeral is not None:
@@ -108,3 +107,8 @@ def _controlling_pod(claim: PersistentVolumeClaim) -> OwnerReference | None:
 def _owning_pod(claim: PersistentVolumeClaim) -> Iterable[Key]:
     owner = _controlling_pod(claim)
     return [] if owner is None else [Key(owner.name, claim.metadata.namespace)]
+
+
+def _with_ephemeral_volumes(pod: Pod) -> Iterable[Key]:
+    """A pod without them has nothing to be seen to; what a former one of its name left, its claims tell of."""
+    return [Key.of(pod)] if any(volume.ephemeral is not None for volume in pod.spec.volumes) else []

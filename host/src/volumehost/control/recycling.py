@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from volumehost.control.bind_writes import set_volume_phase, unbind
-from volumehost.control.scheduling import claims_of
 from volumehost.control.translation import translated
+from volumehost.control.volume_use import pods_with
 from volumehost.errors import PluginLookupError
 from volumehost.spec import Spec
 
@@ -51,16 +51,11 @@ def recycle(context: ControlContext, volume: PersistentVolume) -> float | None:
 
 def _users(context: ControlContext, volume: PersistentVolume) -> list[str]:
     """The pods that name the claim which the volume belonged to."""
-    from volumehost.api.objects import Pod
-
     reference = volume.spec.claim_ref
     if reference is None:
         return []
-    return [
-        f"{pod.metadata.namespace}/{pod.metadata.name}"
-        for pod in context.api.list(Pod, reference.namespace).items
-        if pod.status.phase not in {"Succeeded", "Failed"} and reference.name in claims_of(pod)
-    ]
+    pods = pods_with(context.api, reference.name, reference.namespace)
+    return [f"{pod.metadata.namespace}/{pod.metadata.name}" for pod in pods]
 
 
 def _fail(context: ControlContext, volume: PersistentVolume, text: str) -> None:

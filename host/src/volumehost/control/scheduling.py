@@ -12,15 +12,13 @@ from typing import TYPE_CHECKING
 from volumehost.api.node_selectors import is_in_topology
 from volumehost.api.selectors import selector_of
 from volumehost.control.matching import NodeView, storage_of
-from volumehost.control.well_known import SELECTED_NODE
+from volumehost.control.well_known import FINISHED_PHASES, SELECTED_NODE
 from volumehost.control.writes import get_or_none
 from volumehost.sdk.quantity import parse_quantity
 
 if TYPE_CHECKING:
     from volumehost.api.client import ApiClient
     from volumehost.api.objects import CSIStorageCapacity, PersistentVolumeClaim, Pod, StorageClass
-
-_FINISHED = ("Succeeded", "Failed")
 
 
 def node_view(api: ApiClient, name: str, here: str) -> NodeView:
@@ -52,7 +50,7 @@ def users_of(api: ApiClient, claim: PersistentVolumeClaim) -> list[Pod]:
     return [
         pod
         for pod in pods
-        if pod.status.phase not in _FINISHED
+        if pod.status.phase not in FINISHED_PHASES
         and pod.metadata.deletion_timestamp is None
         and claim.metadata.name in claims_of(pod)
     ]

@@ -14,6 +14,7 @@ from volumehost.control.translation import translated
 from volumehost.control.well_known import (
     DELETION_SECRET_NAME,
     DELETION_SECRET_NAMESPACE,
+    FINISHED_PHASES,
     HELD_BY_NODE,
     PROVISIONED_BY,
 )
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     from volumehost.api.objects import PersistentVolume, Pod, SecretReference
     from volumehost.control.controller import ControlContext
     from volumehost.loader.loaded import LoadedPlugin
-
-_FINISHED = ("Succeeded", "Failed")
 
 
 class StorageDeletion:
@@ -127,7 +126,7 @@ class StorageDeletion:
         if reference is None:
             return
         for pod in self._api.list(Pod, reference.namespace).items:
-            is_held = HELD_BY_NODE in pod.metadata.finalizers and pod.status.phase in _FINISHED
+            is_held = HELD_BY_NODE in pod.metadata.finalizers and pod.status.phase in FINISHED_PHASES
             if is_held and reference.name in claims_of(pod):
                 yield pod
 

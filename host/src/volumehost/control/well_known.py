@@ -1,4 +1,4 @@
-"""Annotations and finalizers that controllers read and leave behind (PVC-01, PVC-02)."""
+"""Annotations, finalizers and phases that controllers read and leave behind (PVC-01, PVC-02)."""
 
 from __future__ import annotations
 
@@ -37,3 +37,6 @@ PROVISIONING_INTENT = "volumehost.io/provisioning"
 
 #: A storage class with this provisioner has only volumes that somebody made by hand.
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
+
+#: Phases of a pod whose workload is over (BR-51).
+FINISHED_PHASES = frozenset({"Succeeded", "Failed"})

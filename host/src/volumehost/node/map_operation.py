@@ -8,7 +8,7 @@ from volumehost.errors import CapabilityMissingError, SpecError, UncertainProgre
 from volumehost.hookspecs import BlockVolumePlugin
 from volumehost.mount.block_path import BlockPathHandler
 from volumehost.node.device_mount import begin_device, device_done, device_failed
-from volumehost.node.expansion import NodeExpansion, Places
+from volumehost.node.expansion import Places
 from volumehost.node.set_up_operation import SetUpOperation, is_mount_point
 from volumehost.node.states import DeviceState, MountState
 
@@ -94,9 +94,10 @@ class MapOperation(SetUpOperation):
         BlockPathHandler(services.host.get_mounter()).map_block_volume(
             device, global_path, directory, link, use.pod_uid
         )
-        self._tell(global_path, directory)
-        expansion = NodeExpansion(services, use)
-        if expansion.is_due():
+        if not self._refreshes:
+            self._tell(global_path, directory)
+        expansion = self._expansion()
+        if expansion is not None:
             steps.enter("expand")
             expansion.during_set_up(Places(device, "", mapper.get_staging_path() if _is_custom(mapper) else ""))
         steps.enter("mark-mounted")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from volumehost.errors import OperationError, PluginCallError, UncertainProgressError, VolumeHostError
 from volumehost.node.device_mount import mount_device
-from volumehost.node.expansion import NodeExpansion, Places
+from volumehost.node.expansion import Places
 from volumehost.node.pods import fs_user_of
 from volumehost.node.set_up_operation import SetUpOperation, is_mount_point
 from volumehost.node.states import MountState
@@ -88,11 +88,8 @@ class MountOperation(SetUpOperation):
             raise self._failure("MountOptionSupport check failed", refusal)
 
     def _grow(self, steps: Steps, device_path: str, mounter: Mounter, stage_path: str) -> None:
-        """EXPN-20. What is only refreshed is in use: it grows by an operation of its own, which ends no refresh."""
-        if self._is_remount:
-            return
-        expansion = NodeExpansion(self._services, self._use)
-        if expansion.is_due():
+        expansion = self._expansion()
+        if expansion is not None:
             steps.enter("expand")
             expansion.during_set_up(Places(device_path, mounter.get_path(), stage_path))
 

@@ -17,6 +17,7 @@ from volumehost.errors import (
 )
 from volumehost.hookspecs import AttachableVolumePlugin
 from volumehost.node.affinity import check_node_affinity
+from volumehost.node.expansion import NodeExpansion
 from volumehost.node.journal_format import FAILED, MOUNTED, MOUNTING, UNCERTAIN
 from volumehost.node.operations import (
     NO_FAILURE,
@@ -71,6 +72,8 @@ class SetUpOperation:
         self.key = OperationKey(use.volume, use.pod_uid)
         self.pod_uid = use.pod_uid
         self._reconstructed = False
+        #: The pod has it already: this run refreshes what is in use.
+        self._refreshes = False
 
     def intent(self) -> Sequence[Fields]:
         """Names everything that a teardown needs, should nothing else be left."""
@@ -107,6 +110,7 @@ class SetUpOperation:
                 use.plugin.release(plugin_user(use.volume, use.pod_uid))
             return False
         self._reconstructed = former is not None and former.reconstructed
+        self._refreshes = former is not None and former.state is MountState.MOUNTED
         return True
 
     def _check(self, exclusive_step: str) -> None:
@@ -148,6 +152,14 @@ class SetUpOperation:
         with contextlib.suppress(Exception):  # what went wrong is told by the failure that brought us here
             if not attacher.volumes_are_attached([use.spec], services.host.get_node_name()).get(use.spec):
                 services.actual.mark_unconfirmed(use.volume)
+
+    def _expansion(self) -> NodeExpansion | None:
+        """What grows the volume before the pod uses it (EXPN-20); None where there is nothing to grow now.
+
+        What is only refreshed is in use: it grows by an operation of its own, whose failure leaves the mount as it is.
+        """
+        expansion = NodeExpansion(self._services, self._use)
+        return expansion if expansion.is_due() and not self._refreshes else None
 
     # --- states -----------------------------------------------------------------------------------------------
 

@@ -22,6 +22,7 @@ class BlockDisk:
         self.name, self.custom, self.attaches = name, custom, attaches
         self.host = None
         self.calls, self.trouble, self.expansions = [], {}, []
+        self.remount = False
 
     def step(self, name, *details):
         self.calls.append((name, *details))
@@ -47,6 +48,10 @@ class BlockDisk:
     @hookimpl
     def can_support(self, spec):
         return spec.source() == "nfs"
+
+    @hookimpl
+    def requires_remount(self, spec):
+        return self.remount
 
     @hookimpl
     def new_mounter(self, spec, pod):

@@ -21,7 +21,14 @@ from volumehost.api.client import EventType, ObjectList, WatchEvent
 from volumehost.api.embedded.database import Database
 from volumehost.api.embedded.expiry import expired_events
 from volumehost.api.embedded.history import Change, HistoryLimits, append, latest_version, next_version, read_after
-from volumehost.api.embedded.incoming import Incoming, check_stored, incoming, storage_namespace, typed_from_body
+from volumehost.api.embedded.incoming import (
+    Incoming,
+    check_stored,
+    incoming,
+    storage_namespace,
+    typed_from_body,
+    typed_from_document,
+)
 from volumehost.api.embedded.protection import Protection
 from volumehost.api.embedded.transitions import (
     Document,
@@ -210,7 +217,9 @@ class EmbeddedStore:
     def replace(self, obj: KubeObject | Mapping[str, Any]) -> Any:
         """See ApiClient."""
         item = incoming(obj)
-        return self._change(item, lambda stored, old: replaced_document(item, stored, old))
+        return self._change(
+            item, lambda stored: replaced_document(item, stored, typed_from_document(item.kind, stored))
+        )
 
     @overload
     def replace_status(self, obj: T) -> T: ...
@@ -219,20 +228,20 @@ class EmbeddedStore:
     def replace_status(self, obj: KubeObject | Mapping[str, Any]) -> Any:
         """See ApiClient."""
         item = incoming(obj)
-        return self._change(item, lambda stored, old: status_document(item, stored, old))
+        return self._change(item, lambda stored: status_document(item, stored))
 
     def patch(self, kind: type[T], name: str, patch: Mapping[str, Any], namespace: str = "") -> T:
         """See ApiClient."""
         known = self._kind(kind)
         namespace = storage_namespace(known, namespace)
 
-        def released(stored: Document, old: KubeObject) -> Document:
-            document = without_finalizers(known, stored, old, patch)
+        def released(stored: Document) -> Document:
+            document = without_finalizers(known, stored, patch)
             if document is None:
                 raise _MoreThanAReleaseError
             return document
 
-        def patched(stored: Document, old: KubeObject) -> Document:
+        def patched(stored: Document) -> Document:
             item = incoming(merge_patch(stored, patch))
             found = item.typed.metadata
             if (found.name, found.namespace) != (name, namespace):
@@ -240,7 +249,7 @@ class EmbeddedStore:
                     subject=known.describe(name, namespace),
                     problems=[("metadata.name", "Forbidden: a patch cannot change name or namespace")],
                 )
-            return replaced_document(item, stored, old)
+            return replaced_document(item, stored, typed_from_document(known, stored))
 
         result: T
         if concerns_finalizers(patch):
@@ -253,7 +262,7 @@ class EmbeddedStore:
         result = self._update(known, name, namespace, patched)
         return result
 
-    def _change(self, item: Incoming, transition: Callable[[Document, KubeObject], Document]) -> Any:
+    def _change(self, item: Incoming, transition: Callable[[Document], Document]) -> Any:
         metadata = item.typed.metadata
         if not metadata.name:
             raise InvalidObjectError(subject=item.kind.kind, problems=[("metadata.name", "Required value")])
@@ -264,14 +273,14 @@ class EmbeddedStore:
         kind: Kind[Any],
         name: str,
         namespace: str,
-        transition: Callable[[Document, KubeObject], Document],
+        transition: Callable[[Document], Document],
         *,
         durable: bool = True,
     ) -> Any:
         with self._database.write(durable=durable) as connection:
             body = _select(connection, kind, name, namespace)
             stored: Document = msgspec.json.decode(body)
-            document = transition(stored, typed_from_body(kind, body))
+            document = transition(stored)
             protection = Protection(connection)
             document = protection.without_idle_finalizer(kind, document)
             if document != stored:
@@ -294,8 +303,8 @@ class EmbeddedStore:
         """See ApiClient."""
         known = self._kind(kind)
 
-        def marked(stored: Document, old: KubeObject) -> Document:
-            check_condition(known, old, uid=uid, resource_version=resource_version)
+        def marked(stored: Document) -> Document:
+            check_condition(known, stored, uid=uid, resource_version=resource_version)
             return marked_document(stored, now=self._now())
 
         result: T = self._update(known, name, storage_namespace(known, namespace), marked)
@@ -309,10 +318,14 @@ class EmbeddedStore:
         metadata = document["metadata"] | {"resourceVersion": str(version)}
         body = encode(document | {"metadata": metadata})
         key = (kind.kind, metadata.get("namespace", ""), metadata["name"])
-        if change == "DELETED":
-            connection.execute("DELETE FROM objects WHERE kind = ? AND namespace = ? AND name = ?", key)
+        if change == "ADDED":
+            connection.execute("INSERT INTO objects VALUES (?, ?, ?, ?)", (*key, body))
+        elif change == "MODIFIED":
+            connection.execute(
+                "UPDATE objects SET body = ? WHERE kind = ? AND namespace = ? AND name = ?", (body, *key)
+            )
         else:
-            connection.execute("INSERT OR REPLACE INTO objects VALUES (?, ?, ?, ?)", (*key, body))
+            connection.execute("DELETE FROM objects WHERE kind = ? AND namespace = ? AND name = ?", key)
         append(connection, Change(version, change, body, kind.kind), key[1], self._history)
         return body
 

@@ -64,10 +64,12 @@ def texts_of(record: Fields, name: str) -> list[str]:
 def merge(entries: dict[Key, dict[str, Any]], record: Fields) -> Key:
     """Merge one record into what is known; returns its key."""
     key = (str(record.get("v", "")), str(record.get("p", "")))
-    if record.get("gone"):
+    if "gone" in record and record["gone"]:
         entries.pop(key, None)
+    elif key in entries:
+        entries[key].update(record)
     else:
-        entries.setdefault(key, {}).update(record)
+        entries[key] = dict(record)
     return key
 
 

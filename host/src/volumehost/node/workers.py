@@ -36,7 +36,8 @@ class WorkerPool:
         self._size = size
         self._limit = limit
         self._stuck_after = stuck_after
-        self._condition = threading.Condition(threading.Lock())
+        self._lock = threading.Lock()  # the condition's own, half the price where nobody waits
+        self._condition = threading.Condition(self._lock)
         self._tasks: deque[Task] = deque()
         self._threads = 0
         self._idle = 0
@@ -50,7 +51,7 @@ class WorkerPool:
 
         :raises RuntimeError: the pool has been stopped.
         """
-        with self._condition:
+        with self._lock:
             if self._stopping:
                 raise RuntimeError("the worker pool has been stopped")
             self._tasks += tasks
@@ -63,13 +64,13 @@ class WorkerPool:
         No other has to be woken for that.
         """
         me = threading.get_ident()
-        with self._condition:
+        with self._lock:
             if me in self._busy_since:
                 self._busy_since[me] = self._clock()
 
     def hurry(self) -> bool:
         """Have more threads join in while tasks wait, also in the place of those that hang; whether any waits."""
-        with self._condition:
+        with self._lock:
             self._hurried = bool(self._tasks)
             if self._hurried:
                 self._call_a_thread()
@@ -149,7 +150,7 @@ class WorkerPool:
     def _work(self) -> None:
         me = threading.get_ident()
         while True:
-            with self._condition:
+            with self._lock:
                 task = self._next_task(me)
             if task is None:
                 return

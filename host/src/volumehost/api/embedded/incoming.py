@@ -100,9 +100,24 @@ def typed_from_body(kind: Kind[Any], body: bytes) -> Any:
         struct: type[KubeObject] = kind.struct
         return _decoder(struct).decode(body)
     except msgspec.MsgspecError as error:
-        raise StoreError(
-            f"a stored {kind.kind} cannot be read: {error}",
-            action="read the store",
-            subject=kind.kind,
-            hint="it was written by another version, or the file was changed by hand",
-        ) from error
+        raise _unreadable(kind, error) from error
+
+
+def typed_from_document(kind: Kind[Any], document: Mapping[str, Any]) -> Any:
+    """The typed object that a stored document is.
+
+    :raises StoreError: as above.
+    """
+    try:
+        return msgspec.convert(document, type=kind.struct)
+    except msgspec.MsgspecError as error:
+        raise _unreadable(kind, error) from error
+
+
+def _unreadable(kind: Kind[Any], error: msgspec.MsgspecError) -> StoreError:
+    return StoreError(
+        f"a stored {kind.kind} cannot be read: {error}",
+        action="read the store",
+        subject=kind.kind,
+        hint="it was written by another version, or the file was changed by hand",
+    )

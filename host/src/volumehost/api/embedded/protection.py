@@ -49,7 +49,7 @@ class Protection:
             row = self._connection.execute(
                 "SELECT body FROM objects WHERE kind = ? AND namespace = ? AND name = ?", (claims.kind, namespace, name)
             ).fetchone()
-            if row is None:
+            if row is None or b'"deletionTimestamp"' not in row[0]:
                 continue
             claim: Document = msgspec.json.decode(row[0])
             changed = self.without_idle_finalizer(claims, claim)

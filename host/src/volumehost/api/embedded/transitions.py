@@ -62,7 +62,7 @@ def replaced_document(item: Incoming, stored: Document, old: KubeObject) -> Docu
     """
     from volumehost.api.validation import validate_update
 
-    check_conditions(item.kind, item.typed, old)
+    check_conditions(item.kind, item.typed, stored)
     obj, kept = item.typed, old.metadata
     metadata = obj.metadata
     metadata.uid = kept.uid
@@ -97,7 +97,7 @@ def concerns_finalizers(patch: Mapping[str, Any]) -> bool:
     )
 
 
-def without_finalizers(kind: Kind[Any], stored: Document, old: KubeObject, patch: Mapping[str, Any]) -> Document | None:
+def without_finalizers(kind: Kind[Any], stored: Document, patch: Mapping[str, Any]) -> Document | None:
     """The document after a patch of the finalizers; None when it does more than take some away.
 
     Taking them away can break no rule, so that nothing else need be looked at.
@@ -106,14 +106,15 @@ def without_finalizers(kind: Kind[Any], stored: Document, old: KubeObject, patch
     """
     wanted = patch["metadata"]
     rest = wanted["finalizers"]
-    if rest is not None and not (isinstance(rest, list) and all(name in old.metadata.finalizers for name in rest)):
+    there = stored["metadata"].get("finalizers", ())
+    if rest is not None and not (isinstance(rest, list) and all(name in there for name in rest)):
         return None
-    check_condition(kind, old, uid=wanted.get("uid"), resource_version=wanted.get("resourceVersion"))
+    check_condition(kind, stored, uid=wanted.get("uid"), resource_version=wanted.get("resourceVersion"))
     metadata = {key: value for key, value in stored["metadata"].items() if key != "finalizers"}
     return stored | {"metadata": metadata | ({"finalizers": rest} if rest else {})}
 
 
-def status_document(item: Incoming, stored: Document, old: KubeObject) -> Document:
+def status_document(item: Incoming, stored: Document) -> Document:
     """The document after its status was replaced.
 
     :raises ConflictError: a condition in the metadata does not hold.
@@ -121,7 +122,7 @@ def status_document(item: Incoming, stored: Document, old: KubeObject) -> Docume
     """
     if not item.kind.has_status:
         raise ApiError(f"a {item.kind.kind} has no status of its own", subject=item.kind.kind)
-    check_conditions(item.kind, item.typed, old)
+    check_conditions(item.kind, item.typed, stored)
     status = item.document.get("status", {}) if item.complete else to_wire(item.typed).get("status", {})
     if not item.complete:
         shape = shape_of(item.kind.struct).fields["status"]
@@ -146,7 +147,7 @@ def is_finished(document: Document) -> bool:
     return "deletionTimestamp" in metadata and not metadata.get("finalizers")
 
 
-def check_conditions(kind: Kind[Any], obj: KubeObject, stored: KubeObject) -> None:
+def check_conditions(kind: Kind[Any], obj: KubeObject, stored: Document) -> None:
     """Refuse a write that was meant for another state or another object of that name.
 
     :raises ConflictError: the resource version or the uid is another.
@@ -155,23 +156,23 @@ def check_conditions(kind: Kind[Any], obj: KubeObject, stored: KubeObject) -> No
 
 
 def check_condition(
-    kind: Kind[Any], stored: KubeObject, *, uid: str | None = None, resource_version: str | None = None
+    kind: Kind[Any], stored: Document, *, uid: str | None = None, resource_version: str | None = None
 ) -> None:
     """The same for conditions given one by one; "" and None are none.
 
     :raises ConflictError: one of them does not hold.
     """
-    metadata = stored.metadata
-    subject = kind.describe(metadata.name, metadata.namespace)
-    if uid and uid != metadata.uid:
+    metadata = stored["metadata"]
+    subject = kind.describe(metadata["name"], metadata.get("namespace", ""))
+    if uid and uid != metadata["uid"]:
         raise ConflictError(
-            f"{subject} is another object of that name (uid {metadata.uid}, not {uid})",
+            f"{subject} is another object of that name (uid {metadata['uid']}, not {uid})",
             subject=subject,
             hint="it was deleted and made again: read it",
         )
-    if resource_version and resource_version != metadata.resource_version:
+    if resource_version and resource_version != metadata["resourceVersion"]:
         raise ConflictError(
-            f"{subject} has changed since it was read (resource version {metadata.resource_version}, "
+            f"{subject} has changed since it was read (resource version {metadata['resourceVersion']}, "
             f"not {resource_version})",
             subject=subject,
             hint="read it again and retry",

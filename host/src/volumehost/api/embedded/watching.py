@@ -29,13 +29,14 @@ class Commits:
     """Wakes the watchers of this process when it has committed."""
 
     def __init__(self) -> None:
-        self._condition = threading.Condition(threading.Lock())
+        self._lock = threading.Lock()
+        self._condition = threading.Condition(self._lock)
         self._count = 0
         self._waiting = 0
 
     def announce(self) -> None:
         """Something was committed."""
-        with self._condition:
+        with self._lock:
             self._count += 1
             if self._waiting:
                 self._condition.notify_all()

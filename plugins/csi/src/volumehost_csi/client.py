@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from volumehost.errors import StorageDriverError
-from volumehost_csi.failures import rpc_failure
+from volumehost_csi.failures import RecentSecrets, rpc_failure
 from volumehost_csi.metrics import CSIMetrics
 from volumehost_csi.names import shorten
 
@@ -77,6 +77,7 @@ class NodeClient:
         self._timeout = timeout
         self._capabilities: frozenset[str] | None = None
         self._lock = threading.Lock()
+        self._sent = RecentSecrets()
 
     # --- what the driver is ---------------------------------------------------------------------------------
 
@@ -263,6 +264,10 @@ class NodeClient:
         **fields: Any,
     ) -> Any:
         request = self._request(call, action, handle, fields)
+        if fields.get("secrets") or TOKEN_KEY in (fields.get("volume_context") or ()):
+            from volumehost_csi_kit import redaction
+
+            self._sent.remember(redaction.secret_values(request))
         code = "OK"
         started = time.perf_counter()
         try:
@@ -276,7 +281,7 @@ class NodeClient:
                 call=call,
                 action=action,
                 subject=handle,
-                secrets=redaction.secret_values(request),
+                secrets=[*redaction.secret_values(request), *self._sent.values()],
                 expansion=expansion,
             )
             code = failure.code

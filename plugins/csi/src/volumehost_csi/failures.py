@@ -6,6 +6,7 @@ The kind of the error decides what becomes of a volume's state (CSI-ERR-01 to -0
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable
 from typing import Final
 
@@ -32,6 +33,38 @@ _HINTS: Final = {
     "ABORTED": "another call for the volume is pending in the driver; this one is repeated later",
     "RESOURCE_EXHAUSTED": "the driver or its storage is at a limit; the call is repeated later",
 }
+
+
+#: How many secret values are remembered of those that a driver was sent, and how long one has to be for that:
+#: short ones would be found in many a text.
+_REMEMBERED: Final = 256
+_SHORTEST: Final = 6
+
+
+class RecentSecrets:
+    """The secret values that a driver was sent last. Safe for threads.
+
+    A driver may repeat at unstaging what it was sent for staging, when nothing secret is sent along (BR-74).
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._values: dict[str, None] = {}
+
+    def remember(self, values: Iterable[str]) -> None:
+        """These were sent just now."""
+        with self._lock:
+            for value in values:
+                if len(value) >= _SHORTEST:
+                    self._values.pop(value, None)
+                    self._values[value] = None
+            while len(self._values) > _REMEMBERED:
+                del self._values[next(iter(self._values))]
+
+    def values(self) -> list[str]:
+        """All that are remembered."""
+        with self._lock:
+            return list(self._values)
 
 
 def rpc_failure(

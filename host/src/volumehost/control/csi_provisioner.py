@@ -131,7 +131,9 @@ class CsiProvisioner:
 
     def _driver(self, claim: PersistentVolumeClaim, name: str) -> StorageDriver:
         self._context.progress(claim, f"waiting for the driver {name}")
-        return self._context.driver(name)
+        driver = self._context.driver(name)
+        self._context.progress(claim, f"preparing what to ask of the driver {name}")
+        return driver
 
     def _existing(self, claim: PersistentVolumeClaim) -> PersistentVolume | None:
         from volumehost.api.objects import PersistentVolume

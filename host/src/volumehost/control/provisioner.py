@@ -87,6 +87,7 @@ class Provisioner:
         if is_driver:
             self._context.progress(claim, f"waiting for the driver {provisioner}")
             self._context.driver(provisioner)  # its registration labels the node
+            self._context.progress(claim, f"preparing what to ask of the driver {provisioner}")
         if node is not None:
             node = node_view(self._api, node.name, self._context.node_name)
             external = self._context.external_drivers

@@ -178,7 +178,7 @@ def driver_objects(name: str, **spec: Any) -> list[dict[str, Any]]:
             "kind": "StorageClass",
             "metadata": meta,
             "provisioner": name,
-            "parameters": secrets,
+            "parameters": {key: value for key, value in secrets.items() if "snapshotter" not in key},
             "allowVolumeExpansion": True,
             "reclaimPolicy": "Delete",
             "volumeBindingMode": "WaitForFirstConsumer",

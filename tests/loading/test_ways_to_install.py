@@ -20,7 +20,10 @@ def test_br10_a_an_editable_install(environment, start_host, acme_source):
     assert host("find", name=NAME)["version"] == "1.0"
     file = host("run", code="import acme_volumes.plugin as m; result = m.__file__")
     assert file == str(project / "src/acme_volumes/plugin.py")
+    assert "acme_volumes.cleanup" not in host("modules", prefix="acme_volumes"), "nobody uses it yet"
+    host("mount", pod_uid="a", volume="work", driver=NAME)
     assert "acme_volumes.cleanup" in host("modules", prefix="acme_volumes"), "imported ahead from the project too"
+    assert host("unmount", pod_uid="a", volume="work", plugin=NAME) == "1.0"
 
 
 def test_br10_a_an_editable_install_is_replaced_and_removed_like_any_other(

@@ -366,6 +366,33 @@ def test_listing_alone_neither_initialises_nor_imports_ahead(world):
     assert "acme.late" not in sys.modules
 
 
+def test_the_rest_of_a_plugin_is_imported_with_its_first_volume_and_works_when_the_files_are_gone(world):
+    world.install("acme", files={"acme/late.py": "found = True\n"})
+    world.start()
+    plugin = world.find("acme")
+    assert "acme.late" not in sys.modules, "a plugin that is not used costs no more than itself"
+    plugin.hold("a volume")
+    world.uninstall("acme")
+    from acme.late import found
+
+    assert found
+
+
+def test_with_a_plugin_that_joins_one_in_use_the_rest_is_imported_at_once(world):
+    broken = "raise OSError\n"
+    world.install(
+        "acme", plugins={"main": world.source("example.com/acme"), "other": broken}, files={"acme/late.py": broken}
+    )
+    world.start()
+    world.find("acme").hold("a volume")
+    assert "acme.late" not in sys.modules
+    (world.site.directory / "acme/other.py").write_text(world.source("example.com/other"))
+    (world.site.directory / "acme/late.py").write_text("")
+    world.clock.advance(3600)
+    assert world.find("other")
+    assert "acme.late" in sys.modules
+
+
 def test_a_plugin_that_hangs_while_it_is_imported_is_given_up_and_not_retried_meanwhile(world, eventually):
     import builtins
     import threading

@@ -76,15 +76,21 @@ class InstalledDistribution(NamedTuple):
         if b"editable" not in data:
             return ""
         import json
-        from urllib.parse import unquote, urlsplit
 
         try:
             origin = json.loads(data)
             editable = origin["dir_info"]["editable"] is True
-            url = urlsplit(origin["url"])
-        except (ValueError, KeyError, TypeError):
+            scheme, _, rest = origin["url"].partition("://")
+        except (ValueError, KeyError, TypeError, AttributeError):
             return ""
-        return unquote(url.path) if editable and url.scheme == "file" else ""
+        if not editable or scheme != "file":
+            return ""
+        path = "/" + rest.partition("/")[2]
+        if "%" in path:
+            from urllib.parse import unquote  # loads modules of 200 KiB
+
+            path = unquote(path)
+        return path
 
     def packages(self) -> tuple[str, ...]:
         """The top-level packages or modules that its entry points name."""

@@ -37,7 +37,7 @@ class Lifecycle:
     ``next_due`` is when there will be something to do, on the clock given, unless a prober reports something before.
 
     :param settle: seconds after which a removed unit is unloaded.
-    :param import_ahead: import all submodules of a plugin's distribution once it is loaded.
+    :param import_ahead: import all submodules of a plugin's distribution once a volume uses it.
     """
 
     def __init__(
@@ -265,9 +265,17 @@ class Lifecycle:
             self._caches_are_fresh = True
 
     def _ahead(self, source: PluginSource, unit: Unit) -> None:
-        if self._import_ahead:
-            denied = [entry.label for entry in unit.entries if entry.denied]
-            self._loader.import_ahead(partial(source.import_ahead, denied), unit.key)
+        """Have the rest of its modules imported when the first volume uses it.
+
+        From then on it must work although its files may go; until then it is unloaded when they do. Which files are
+        its own is found out now: later the disk may tell of another version.
+        """
+        if not self._import_ahead:
+            return
+        denied = [entry.label for entry in unit.entries if entry.denied]
+        run = source.ahead(denied)
+        for plugin in unit.loaded:
+            plugin.when_held(partial(self._loader.import_ahead, run, unit.key))
 
     def _shut_down(self, plugins: Iterable[LoadedPlugin]) -> list[PluginError]:
         return [error for plugin in plugins if (error := self._roster.shut_down(plugin)) is not None]

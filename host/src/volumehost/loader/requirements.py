@@ -53,6 +53,8 @@ def _host_requirement(value: str) -> str:
     rest = value[len(_HOST) :].strip()
     if not rest or (rest[0] in "<>=!~" and ";" not in rest):
         return rest
+    if rest[0].isalnum() or rest[0] in "-_.":  # the name goes on: volumehost-csi-kit
+        return ""
     from packaging.requirements import InvalidRequirement, Requirement
 
     try:

@@ -39,8 +39,11 @@ class PluginSource(Protocol):
         """Raise a PluginError when nothing of it may be imported. Runs none of its code."""
         ...
 
-    def import_ahead(self, denied: Collection[str]) -> None:
-        """Import what the plugins may need after their files are gone, but nothing of the entry points denied."""
+    def ahead(self, denied: Collection[str]) -> Callable[[], None]:
+        """What imports all that the plugins may need when their files are gone, but nothing of the entry points denied.
+
+        Asked for while the files are those that were loaded.
+        """
         ...
 
     def take_out(self, keep: Collection[str] = ()) -> dict[str, ModuleType]:
@@ -78,8 +81,9 @@ class ObjectSource:
     def check(self) -> None:
         """Nothing to check."""
 
-    def import_ahead(self, denied: Collection[str]) -> None:
+    def ahead(self, denied: Collection[str]) -> Callable[[], None]:  # noqa: ARG002 - the Protocol's signature
         """Nothing to import."""
+        return lambda: None
 
     def take_out(self, keep: Collection[str] = ()) -> dict[str, ModuleType]:  # noqa: ARG002 - the Protocol's signature
         """No modules."""
@@ -152,10 +156,10 @@ class DistributionSource:
                 raise PluginDeniedError(reason, distribution=name, version=version, action=action, hint=hint)
         self._checked = True
 
-    def import_ahead(self, denied: Collection[str]) -> None:
-        """Import the submodules of its packages, without the modules of entry points that are denied."""
+    def ahead(self, denied: Collection[str]) -> Callable[[], None]:
+        """Imports the submodules of its packages, without the modules of entry points that are denied."""
         modules = {split_value(value)[0] for name, value in self.installed.entry_points if name in denied}
-        self.modules.import_ahead(modules - sys.modules.keys())
+        return partial(self.modules.import_ahead, modules - sys.modules.keys())
 
     def take_out(self, keep: Collection[str] = ()) -> dict[str, ModuleType]:
         """Drop its modules from ``sys.modules``."""

@@ -1,7 +1,9 @@
 """The volume manager against the four calls by bare grpcio: pods with claims of a null CSI driver, there and back.
 
-Ours is ``mount_pod`` and ``unmount_pod`` of a whole pod: the pod in the API, its claims and volumes read, the journal
-synced before each step that reaches outside, the plugin's records synced. The claims are bound; nothing is attached.
+Ours is ``mount_pod`` and ``unmount_pod`` of a whole pod: the pod put into the API and taken out (three writes), its
+claims and volumes read, the journal synced before each step that reaches outside, the plugin's records synced. The
+claims are bound, nothing is attached, and nothing binds, provisions or attaches in the process, as on a node of a
+cluster; the last row is with all of that at work. With many workers each has a pod of its own on its way all the time.
 """
 
 from __future__ import annotations
@@ -26,11 +28,16 @@ VOLUMES = 4
 class ManagerCycle:
     """A manager with pods whose claims are bound; one cycle mounts a pod and takes it away again."""
 
-    def __init__(self, base: str, endpoint: str, pods: int, *, volumes: int = 1) -> None:
+    def __init__(self, base: str, endpoint: str, pods: int, *, volumes: int = 1, controllers: bool = False) -> None:
+        root = f"{base}/node-{volumes}{'-controlled' if controllers else ''}"
         self._manager = VolumeManager(
-            f"{base}/node-{volumes}", plugins=[CSIPlugin()], prober=NoProber(), node_name="bench"
+            root, plugins=[CSIPlugin()], prober=NoProber(), node_name="bench", controllers=controllers
         )
         self._manager.__enter__()
+        if controllers:
+            self._manager.control.start()
+        if not controllers:  # a cluster has its nodes
+            self._manager.api.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "bench"}})
         self._manager.drivers.register(DRIVER, endpoint)
         spec = CSIDriverSpec(attach_required=False, volume_lifecycle_modes=["Persistent"])
         self._manager.api.create(CSIDriver(metadata=ObjectMeta(name=DRIVER), spec=spec))
@@ -107,6 +114,10 @@ def _times(base: str) -> Iterator[Figure]:
         crowds = [(crowd(pool, ours), crowd(pool, anchor)) for _ in range(ROUNDS + 1)][1:]
         many, bare = (statistics.median(column) for column in zip(*crowds, strict=True))
         yield Figure(f"the same, {WORKERS} workers", many, bare, f"{WORKERS} threads of bare grpcio", 1.6, 1.2)
+        controlled = ManagerCycle(base, endpoint, 1, controllers=True)
+        stack.callback(controlled.close)
+        beside, bare = interleaved(controlled, anchor, rounds=15, batch_seconds=0.1)
+        yield Figure("1 worker, the control plane at work beside it", beside, bare, "bare grpcio")
 
 
 def figures() -> list[Figure]:

@@ -64,7 +64,7 @@ def texts_of(record: Fields, name: str) -> list[str]:
 def merge(entries: dict[Key, dict[str, Any]], record: Fields) -> Key:
     """Merge one record into what is known; returns its key."""
     key = (str(record.get("v", "")), str(record.get("p", "")))
-    if "gone" in record and record["gone"]:
+    if record.get("gone"):
         entries.pop(key, None)
     elif key in entries:
         entries[key].update(record)

@@ -16,6 +16,7 @@ MOUNT_TABLE: Final = "/proc/thread-self/mountinfo"
 _MINIMUM_FIELDS: Final = 10
 _FIELDS_AFTER_SEPARATOR: Final = 3
 _READS: Final = 10
+_READ_BYTES: Final = 1 << 13
 #: One line; the root and the path of it, in which spaces are escaped.
 _ENTRY: Final = re.compile(r"^([^ \n]+ [^ \n]+ [^ \n]+ ([^ \n]+) ([^ \n]+) .*)$", re.MULTILINE)
 _ESCAPE: Final = re.compile(r"\\([0-7]{3})")
@@ -27,8 +28,14 @@ class MountTableSyntaxError(MountError):
 
 def _read(path: str) -> str:
     try:
-        with open(path, encoding="utf-8", errors="surrogateescape", newline="\n") as file:
-            return file.read()
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            parts = []
+            while part := os.read(file, _READ_BYTES):  # the kernel gives a page at a time
+                parts.append(part)
+        finally:
+            os.close(file)
+        return b"".join(parts).decode("utf-8", "surrogateescape")
     except OSError as error:
         raise MountError(
             error.strerror or str(error), action="read the mount table", subject=path, errno=error.errno

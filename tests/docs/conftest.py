@@ -163,7 +163,8 @@ def play_page(play_text: Callable[[str], list[str]], read_source: Callable[[str]
 def play_text(tmp_path: Path, author_venv: Path, user_environment: dict[str, str]) -> Callable[[str], list[str]]:
     """Plays a page in an empty directory, as root, with the default root directory empty; gives back every difference.
 
-    The page's shell has a mount namespace of its own, in which /var/lib is an empty tmpfs: what it does stays there.
+    The page's shell has a mount namespace of its own, in which the directories below are empty: what it does stays
+    there, also while somebody else plays the same page.
     """
 
     def run(text: str) -> list[str]:
@@ -180,7 +181,7 @@ def play_text(tmp_path: Path, author_venv: Path, user_environment: dict[str, str
             "TMPDIR": str(tmp_path),
         }
         with Shell(work, environment, wrapper=("unshare", "--mount", "--propagation", "private")) as shell:
-            output, code = shell.run("mount -t tmpfs tmpfs /var/lib")
+            output, code = shell.run("for d in /var/lib /var/tmp /run; do mount -t tmpfs tmpfs $d || exit 1; done")
             assert code == 0, output
             differences = list(play(text, shell, work))
             left = shell.run("findmnt --noheadings --raw --output TARGET | grep ^/var/lib/")[0]

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from volumehost.errors import NotAvailableOnHostError, ObjectNotFoundError
-from volumehost.hosts.tokens import TokenCache
 
 if TYPE_CHECKING:
     from volumehost.api.client import ApiClient
     from volumehost.api.objects import ClusterTrustBundle, ConfigMap, LabelSelector, Secret, TokenRequest
-    from volumehost.hosts.tokens import Signer
+    from volumehost.hosts.tokens import Signer, TokenCache
 
 _STANDALONE = "not supported due to running kubelet in standalone mode"
 
 
 class ApiObjects:
-    """Reads from the client at each call: what a plugin gets is never older than the call."""
+    """Reads from the client at each call: what a plugin gets is never older than the call.
 
-    def __init__(self, api: Callable[[], ApiClient | None], token_signer: Signer | None = None) -> None:
+    :param token_signer: gives what signs tokens, None where nothing does; asked when the first token is wanted.
+    """
+
+    def __init__(self, api: Callable[[], ApiClient | None], token_signer: Callable[[], Signer | None]) -> None:
         self._api = api
-        self._tokens = TokenCache(token_signer) if token_signer is not None else None
+        self._token_signer = token_signer
+        self._lock = threading.Lock()
+        self._tokens: TokenCache | None = None
 
     def get_secret(self, namespace: str, name: str) -> Secret:
         """The secret.
@@ -46,19 +51,22 @@ class ApiObjects:
 
         :raises NotAvailableOnHostError: nothing here signs tokens (HOST-04).
         """
-        if self._tokens is None:
+        tokens = self._token_cache()
+        if tokens is None:
             raise NotAvailableOnHostError(
                 "nothing here signs service account tokens",
                 action=f"requesting a token of service account {namespace}/{name}",
                 subject=f"{namespace}/{name}",
                 hint="give the host a token_signer, or use a volume that needs no token",
             )
-        return self._tokens.get(namespace, name, request)
+        return tokens.get(namespace, name, request)
 
     def delete_service_account_token(self, pod_uid: str) -> None:
         """Drop the tokens that were signed for the pod."""
-        if self._tokens is not None:
-            self._tokens.forget(pod_uid)
+        with self._lock:
+            tokens = self._tokens
+        if tokens is not None:
+            tokens.forget(pod_uid)
 
     def trust_anchors_by_name(self, name: str, allow_missing: bool) -> bytes:
         """PEM trust anchors of the named ClusterTrustBundle; none when it may be missing and is."""
@@ -90,6 +98,16 @@ class ApiObjects:
                 subject=signer_name,
             )  # fmt: skip
         return _pem(found)
+
+    def _token_cache(self) -> TokenCache | None:
+        with self._lock:
+            if self._tokens is None:
+                signer = self._token_signer()
+                if signer is not None:
+                    from volumehost.hosts.tokens import TokenCache
+
+                    self._tokens = TokenCache(signer)
+            return self._tokens
 
     def _require(self, action: str) -> ApiClient:
         api = self._api()

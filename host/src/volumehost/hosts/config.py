@@ -69,10 +69,10 @@ class HostConfig:
         )
 
     def _read(self) -> Mapping[str, Any]:
-        import tomllib
-
         try:
             with open(self._path, "rb") as file:
+                import tomllib
+
                 plugins = tomllib.load(file).get("plugins", {})
         except FileNotFoundError as error:
             if not self._required:

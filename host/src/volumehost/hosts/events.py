@@ -6,7 +6,7 @@ An event never fails what it reports on: when the API cannot take it, a log line
 from __future__ import annotations
 
 import logging
-import secrets
+import os
 import threading
 import time
 from collections import OrderedDict
@@ -123,7 +123,7 @@ class ApiEventRecorder:
             else:
                 self._remember(key, _Seen(seen.event_name, total))
         if seen is None:
-            name = f"{key.name[:200]}.{secrets.token_hex(8)}"
+            name = f"{key.name[:200]}.{os.urandom(8).hex()}"
             event = Event(
                 metadata=ObjectMeta(name=name, namespace=namespace),
                 involved_object=ObjectReference(

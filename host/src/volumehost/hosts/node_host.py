@@ -82,7 +82,7 @@ class NodeHost:
         self._mounter = mounter
         self._recorder = recorder
         self._config = config or HostConfig.for_root_dir(root_dir)
-        self._objects = ApiObjects(self.get_kube_client, token_signer or self.default_token_signer())
+        self._objects = ApiObjects(self.get_kube_client, lambda: token_signer or self.default_token_signer())
         self._node = Remembered(self._read_node, NODE_SECONDS, clock)
         self._allocatable = Remembered(lambda: local_allocatable(root_dir), NODE_SECONDS, clock)
         self._lock = threading.RLock()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import platform
 from collections.abc import Mapping
 
 _CGROUP_ROOT = "/sys/fs/cgroup"
@@ -18,11 +17,11 @@ def local_node_name() -> str:
 
 def local_labels(node_name: str) -> dict[str, str]:
     """The labels that every node has."""
-    machine = platform.machine()
+    kernel = os.uname()
     return {
         "kubernetes.io/hostname": node_name,
-        "kubernetes.io/os": platform.system().lower(),
-        "kubernetes.io/arch": _ARCHITECTURES.get(machine, machine),
+        "kubernetes.io/os": kernel.sysname.lower(),
+        "kubernetes.io/arch": _ARCHITECTURES.get(kernel.machine, kernel.machine),
     }
 
 

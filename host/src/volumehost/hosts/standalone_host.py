@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from volumehost.hosts.node_host import NodeHost
-from volumehost.hosts.tokens import LocalSigner
 
 if TYPE_CHECKING:
     from volumehost.api.objects import CSINode, VolumeAttachment
@@ -21,6 +20,8 @@ class StandaloneHost(NodeHost):
 
     def default_token_signer(self) -> Signer:
         """A signer with a key of the root directory."""
+        from volumehost.hosts.tokens import LocalSigner
+
         return LocalSigner(self.layout.root_dir)
 
     def csi_node_lister(self) -> Lister[CSINode]:

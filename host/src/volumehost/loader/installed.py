@@ -80,8 +80,8 @@ class InstalledDistribution(NamedTuple):
         try:
             origin = json.loads(data)
             editable = origin["dir_info"]["editable"] is True
-            scheme, _, rest = origin["url"].partition("://")
-        except (ValueError, KeyError, TypeError, AttributeError):
+            scheme, _, rest = str(origin["url"]).partition("://")
+        except (ValueError, KeyError, TypeError):
             return ""
         if not editable or scheme != "file":
             return ""

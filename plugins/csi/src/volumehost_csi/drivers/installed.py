@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import zipfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -119,7 +118,7 @@ def _name_problem(name: str) -> str:
 def _beside(module: str, location: str) -> str:
     """The manifest's path beside a module that lies below ``location``, or where an editable install points."""
     for directory in (location, *_editable_directories(location)):
-        if not directory or zipfile.is_zipfile(directory):
+        if not os.path.isdir(directory):  # distributions may lie in a zip
             continue
         package = os.path.join(directory, *module.split("."))
         for folder in (package, os.path.dirname(package)):

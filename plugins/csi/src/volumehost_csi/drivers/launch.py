@@ -10,7 +10,6 @@ import select
 import signal
 import sys
 import time
-import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -158,7 +157,7 @@ class _Start:
     node_name: str
     restarts: int
     settings: LaunchSettings
-    instance: str = field(default_factory=lambda: uuid.uuid4().hex)
+    instance: str = field(default_factory=lambda: os.urandom(16).hex())
 
     def job(self) -> Mapping[str, object]:
         """What the keeper is to do."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from page_session import Shell, blocks, commands, matches, play
 
@@ -87,3 +89,12 @@ def test_a_command_that_hangs_has_a_deadline(tmp_path, user_environment):
 )
 def test_matching(expected, got, same):
     assert matches(expected, got) is same
+
+
+def test_what_a_page_leaves_running_ends_with_its_shell(tmp_path, user_environment):
+    read_end, write_end = os.pipe()
+    with os.fdopen(read_end, "rb") as reading:
+        with Shell(tmp_path, {**user_environment, "HELD": f"/proc/{os.getpid()}/fd/{write_end}"}) as shell:
+            shell.run("sleep 600 >$HELD &")
+            os.close(write_end)
+        assert reading.read() == b""  # the last one that held the other end has ended

@@ -8,6 +8,7 @@ output. ``...`` in the output stands for anything.
 
 from __future__ import annotations
 
+import contextlib
 import doctest
 import os
 import re
@@ -108,7 +109,10 @@ class Shell:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
-        self._stdin.close()
+        with contextlib.suppress(BrokenPipeError):
+            # What a page that is not true any more has left running: nobody would ever end it.
+            self._stdin.write(b"kill -9 $(jobs -p) 2>/dev/null\n")
+            self._stdin.close()
         try:
             self._process.wait(timeout=0 if kind else 10)
         except subprocess.TimeoutExpired:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pkgutil
 import subprocess
 import sys
 
@@ -19,6 +20,12 @@ def test_the_list_of_names_is_exact():
     assert sorted(sdk.__all__) == sorted(sdk._HOME) == dir(sdk)
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         _ = sdk.nonsense
+
+
+def test_no_public_name_is_that_of_a_module():
+    """Whoever imports the module first would give its place to the module, and all others the wrong thing."""
+    modules = {module.name for module in pkgutil.iter_modules(sdk.__path__)}
+    assert modules & set(sdk.__all__) == set()
 
 
 def test_importing_it_loads_nothing():

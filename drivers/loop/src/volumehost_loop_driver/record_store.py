@@ -16,7 +16,7 @@ from typing import Final, Generic, Protocol, TypeVar
 
 import msgspec
 
-from volumehost.sdk.replace_file import replace_file
+from volumehost.sdk.file_replacement import replace_file
 from volumehost_loop_driver.errors import AbortedError
 
 logger = logging.getLogger(__name__)

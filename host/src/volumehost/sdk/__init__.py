@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from volumehost.mount.removal import remove_all_at, remove_all_one_filesystem, remove_dirs_one_filesystem
     from volumehost.sdk.atomic_writer import AtomicWriter
     from volumehost.sdk.directories import make_directories
+    from volumehost.sdk.file_replacement import replace_file
     from volumehost.sdk.filesystem import HUGETLBFS_MAGIC, TMPFS_MAGIC, filesystem_magic
     from volumehost.sdk.metrics import (
         BlockMetrics,
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from volumehost.sdk.quantity import Quantity, parse_quantity
     from volumehost.sdk.ready import is_ready, set_ready
     from volumehost.sdk.recycler import recycler_pod_manifest, recycler_timeout, validate_recycler_pod_template
-    from volumehost.sdk.replace_file import replace_file
 
 _HOME = {
     "AtomicWriter": "volumehost.sdk.atomic_writer",
@@ -68,7 +68,7 @@ _HOME = {
     "remove_all_at": "volumehost.mount.removal",
     "remove_all_one_filesystem": "volumehost.mount.removal",
     "remove_dirs_one_filesystem": "volumehost.mount.removal",
-    "replace_file": "volumehost.sdk.replace_file",
+    "replace_file": "volumehost.sdk.file_replacement",
     "set_ready": "volumehost.sdk.ready",
     "set_volume_ownership": "volumehost.sdk.ownership",
     "unescape_qualified_name": "volumehost.sdk.names",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from volumehost.control.plane import ControlPlane
@@ -12,6 +13,7 @@ from volumehost.control.progress import Steps
 if TYPE_CHECKING:
     from volumehost.api.client import ApiClient
     from volumehost.control.controller import ControlContext, Controller
+    from volumehost.control.deferred import DeferredController
     from volumehost.hosts.events import ApiEventRecorder
     from volumehost.loader.manager import VolumePluginManager
 
@@ -62,28 +64,38 @@ def plane_for_node(
     return ControlPlane(api, prepare, steps, ended=ended)
 
 
-def all_controllers(context: ControlContext) -> list[Controller]:
+def all_controllers(context: ControlContext) -> list[DeferredController]:
     """The controllers that do what a cluster's control plane and CSI sidecars do."""
-    from volumehost.control.attach_controller import AttachController
-    from volumehost.control.attach_protection import AttachProtection
-    from volumehost.control.claim_binder import ClaimBinder
-    from volumehost.control.ephemeral import EphemeralClaims
-    from volumehost.control.expand_controller import ExpandController
-    from volumehost.control.modify_controller import ModifyController
-    from volumehost.control.snapshot_content_controller import SnapshotContentController
-    from volumehost.control.snapshot_controller import SnapshotController
-    from volumehost.control.snapshot_source_protection import SnapshotSourceProtection
-    from volumehost.control.volume_reclaimer import VolumeReclaimer
+    from volumehost.api import objects as kinds
+    from volumehost.control.deferred import DeferredController
 
+    pod, claim, volume = kinds.Pod, kinds.PersistentVolumeClaim, kinds.PersistentVolume
+    attachment, snapshot, content = kinds.VolumeAttachment, kinds.VolumeSnapshot, kinds.VolumeSnapshotContent
+    storage_class, attributes_class = kinds.StorageClass, kinds.VolumeAttributesClass
+    node = (kinds.CSINode, kinds.Node)
+    room = (storage_class, attributes_class, *node, kinds.CSIStorageCapacity, kinds.Secret)
+    deferred = partial(DeferredController, context)
     return [
-        EphemeralClaims(context),
-        ClaimBinder(context),
-        VolumeReclaimer(context),
-        AttachController(context),
-        AttachProtection(context),
-        ExpandController(context),
-        ModifyController(context),
-        SnapshotController(context),
-        SnapshotContentController(context),
-        SnapshotSourceProtection(context),
+        deferred("ephemeral volumes", "ephemeral:EphemeralClaims", (pod, claim)),
+        deferred("binder", "claim_binder:ClaimBinder", (claim, volume), also=(pod, snapshot, *room)),
+        deferred("reclaimer", "volume_reclaimer:VolumeReclaimer", (volume, claim, attachment)),
+        deferred("attacher", "attach_controller:AttachController", (attachment,), also=node),
+        deferred("attacher-protection", "attach_protection:AttachProtection", (volume, attachment)),
+        deferred("expander", "expand_controller:ExpandController", (claim, volume), also=(storage_class,)),
+        deferred("modifier", "modify_controller:ModifyController", (claim,), also=(attributes_class,)),
+        deferred(
+            "snapshotter",
+            "snapshot_controller:SnapshotController",
+            (snapshot, content),
+            also=(claim, kinds.VolumeSnapshotClass),
+        ),
+        deferred(
+            "snapshot-content",
+            "snapshot_content_controller:SnapshotContentController",
+            (content,),
+            also=(kinds.VolumeSnapshotClass,),
+        ),
+        deferred(
+            "snapshot-source-protection", "snapshot_source_protection:SnapshotSourceProtection", (claim, snapshot)
+        ),
     ]

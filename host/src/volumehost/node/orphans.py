@@ -59,14 +59,26 @@ def remove_pod_directory(layout: Layout, pod_uid: str) -> None:
     :raises RemovalError: files are left in a volume's directory, and were kept; or it is no directory at all.
     """
     pod_dir = layout.pod_dir(pod_uid)
-    with ExitStack() as opened:
-        try:
-            pods = opened.enter_context(_directory(os.open(layout.pods_dir(), DIRECTORY_FLAGS)))
-            pod = opened.enter_context(_directory(open_without_crossing(pods, pod_uid)))
-        except FileNotFoundError:
-            return
-        except OSError as error:
-            raise _not_a_directory(pod_dir, error) from error
+    try:
+        pods = os.open(layout.pods_dir(), DIRECTORY_FLAGS)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise _not_a_directory(pod_dir, error) from error
+    try:
+        _remove_pod(pods, pod_uid, pod_dir)
+    finally:
+        os.close(pods)
+
+
+def _remove_pod(pods: int, pod_uid: str, pod_dir: str) -> None:
+    try:
+        pod = open_without_crossing(pods, pod_uid)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise _not_a_directory(pod_dir, error) from error
+    try:
         children = os.listdir(pod)
         if "volumes" in children:
             remove_dirs_at(pod, "volumes", f"{pod_dir}/volumes")
@@ -74,12 +86,14 @@ def remove_pod_directory(layout: Layout, pod_uid: str) -> None:
             _remove_subpaths(pod, f"{pod_dir}/volume-subpaths")
         if children != ["volumes"]:
             _remove_other_children(pod, pod_dir)
-        try:
-            os.rmdir(pod_uid, dir_fd=pods)
-        except FileNotFoundError:
-            return
-        except OSError as error:
-            raise RemovalError(error.strerror or str(error), action=f"remove {pod_dir}", subject=pod_dir) from error
+    finally:
+        os.close(pod)
+    try:
+        os.rmdir(pod_uid, dir_fd=pods)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise RemovalError(error.strerror or str(error), action=f"remove {pod_dir}", subject=pod_dir) from error
 
 
 def _remove_other_children(pod: int, pod_dir: str) -> None:

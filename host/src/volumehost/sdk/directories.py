@@ -29,10 +29,9 @@ def make_directories(path: str, mode: int = 0o750) -> None:
             break
         except FileNotFoundError:
             missing.append(current)
-            parent = os.path.dirname(current)
-            if parent in {current, ""}:
+            current = current.rstrip("/").rpartition("/")[0]
+            if not current:
                 raise
-            current = parent
     for directory in reversed(missing):
         try:
             os.mkdir(directory, mode)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,7 +12,6 @@ import msgspec
 import pytest
 
 from volumehost.api.convert import to_object
-from volumehost.api.embedded.transitions import random_uid
 from volumehost.api.objects import (
     ConfigMap,
     Container,
@@ -438,10 +436,3 @@ def test_lists_of_one_namespace_and_of_all(store: EmbeddedStore) -> None:
     assert len(store.list(StorageClass, "one").items) == 1
     events = store.watch(StorageClass, "one", resource_version="0", timeout=0)
     assert [event.object.metadata.name for event in events] == ["fast"]
-
-
-def test_each_new_object_has_a_random_uuid_of_its_own() -> None:
-    uids = {random_uid() for _ in range(100)}
-    assert len(uids) == 100
-    assert all(str(uuid.UUID(uid)) == uid for uid in uids)
-    assert {(uuid.UUID(uid).version, uuid.UUID(uid).variant) for uid in uids} == {(4, uuid.RFC_4122)}

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
+import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar, overload
@@ -37,7 +38,6 @@ from volumehost.api.embedded.transitions import (
     is_finished,
     marked_document,
     new_document,
-    random_uid,
     replaced_document,
     status_document,
     without_finalizers,
@@ -177,7 +177,7 @@ class EmbeddedStore:
         metadata = item.typed.metadata
         if not metadata.name and metadata.generate_name:
             return self._create_with_generated_name(item)
-        document = new_document(item, uid=random_uid(), now=self._now())
+        document = new_document(item, uid=str(uuid.uuid4()), now=self._now())
         return self._insert(item.kind, document)
 
     def _create_with_generated_name(self, item: Incoming) -> Any:
@@ -192,7 +192,7 @@ class EmbeddedStore:
         metadata = item.typed.metadata
         suffix = "".join(_SUFFIX_LETTERS[byte % len(_SUFFIX_LETTERS)] for byte in os.urandom(_SUFFIX_LENGTH))
         metadata.name = metadata.generate_name[:_GENERATED_BASE_LENGTH] + suffix
-        return new_document(item, uid=random_uid(), now=self._now())
+        return new_document(item, uid=str(uuid.uuid4()), now=self._now())
 
     def _insert(self, kind: Kind[Any], document: Document) -> Any:
         metadata = document["metadata"]

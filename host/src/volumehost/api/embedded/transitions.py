@@ -6,7 +6,6 @@ What the system owns (uid, times, generation, deletion mark) never comes from th
 from __future__ import annotations
 
 import copy
-import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -25,15 +24,6 @@ Document = dict[str, Any]
 
 #: No object is larger: 3 MiB, what an API server takes in one request.
 MAX_OBJECT_BYTES = 3 * 1024 * 1024
-
-
-def random_uid() -> str:
-    """A random UUID (RFC 9562, version 4). The module ``uuid`` would cost every command that writes milliseconds."""
-    octets = bytearray(os.urandom(16))
-    octets[6] = octets[6] & 0x0F | 0x40
-    octets[8] = octets[8] & 0x3F | 0x80
-    digits = octets.hex()
-    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
 
 
 def new_document(item: Incoming, *, uid: str, now: str) -> Document:

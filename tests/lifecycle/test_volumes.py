@@ -38,6 +38,17 @@ def test_a_claim_is_provisioned_mounted_used_and_goes_without_a_trace(machine):
     assert machine.left_behind() == []
 
 
+def test_a_claim_that_is_deleted_while_it_is_used_goes_with_its_last_pod(machine):
+    machine.apply(claim("data"))
+    machine.mount(pod("one", claims=["data"]))
+    machine.mount(pod("two", claims=["data"]))
+    assert "kept by kubernetes.io/pvc-protection" in machine("delete", "pvc", "data").out
+    machine.unmount("one")
+    assert [each["metadata"]["name"] for each in machine.get("pvc")] == ["data"]
+    machine.unmount("two")
+    assert machine.left_behind() == []
+
+
 def test_the_size_asked_for_is_what_there_is(machine, subject):
     if not subject.is_ours:
         pytest.skip("not every driver limits the size")

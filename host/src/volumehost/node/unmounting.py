@@ -9,9 +9,8 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from volumehost.errors import VolumeHostError, WaitTimeoutError
-from volumehost.node.ephemeral_claims import delete_ephemeral_claims, is_reclaimed
+from volumehost.node.going_claims import is_reclaimed, is_used_by_others, let_claims_go
 from volumehost.node.journal_format import texts_of
-from volumehost.node.orphans import remove_pod_directory
 from volumehost.node.pod_objects import FINALIZER, find_pod, release_pod
 
 if TYPE_CHECKING:
@@ -101,17 +100,20 @@ class PodUnmounting:
     def finish(self, uid: str, namespace: str, name: str, *, known: Pod | None = None) -> list[PersistentVolumeClaim]:
         """Nothing of the pod is mounted: remove its directory, then its object, then the records of it.
 
-        :returns: the claims that are deleted with it.
+        :returns: the claims that go with it.
         :raises StillMountedError: something is mounted below its directory that is none of its volumes.
         :raises RemovalError: files are left in a volume's directory (BR-70).
         """
+        from volumehost.node.orphans import remove_pod_directory
+
         remove_pod_directory(self._parts.host.layout, uid)
         claims: list[PersistentVolumeClaim] = []
         if name:
             pod = known if known is not None else find_pod(self._api, name, namespace)
             if pod is not None and pod.metadata.uid == uid and self._parts.services.control.enabled:
-                claims = delete_ephemeral_claims(self._api, pod)
+                claims = let_claims_go(self._api, pod)
             release_pod(self._api, name, namespace, uid, known=known)
+            claims = [claim for claim in claims if not is_used_by_others(self._api, claim)]
         self._note(*({"v": volume, "p": uid, "gone": True} for volume, _ in self._journal.keys_of_pod(uid)))
         self._journal.flush()
         self._parts.populator.forget(uid)
@@ -132,7 +134,7 @@ class PodUnmounting:
         plane.wait_until(
             lambda: all(is_reclaimed(self._api, claim) for claim in left),
             seconds,
-            f"the ephemeral volumes of pod {label}, which is gone, to be deleted",
+            f"the volumes of claims that go with pod {label}, which is gone, to be deleted",
         )
 
     def finish_what_was_begun(self) -> None:

@@ -1,34 +1,51 @@
-"""Claims that were made for one pod (generic ephemeral volumes): they go with it, and their volumes with them."""
+"""Claims that go with a pod, and their volumes with them: those that were made for it (generic ephemeral volumes), and
+those that were deleted while it used them.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from volumehost.errors import ConflictError, ObjectNotFoundError
-from volumehost.node.claims import claim_name, is_controlled_by
+from volumehost.node.claims import PVC_PROTECTION_FINALIZER, claim_name, is_controlled_by
 
 if TYPE_CHECKING:
     from volumehost.api.client import ApiClient
     from volumehost.api.objects import PersistentVolumeClaim, Pod
 
 
-def delete_ephemeral_claims(api: ApiClient, pod: Pod) -> list[PersistentVolumeClaim]:
-    """Mark the claims that were made for the pod for deletion, as a garbage collector does; returns them."""
+def let_claims_go(api: ApiClient, pod: Pod) -> list[PersistentVolumeClaim]:
+    """Mark the claims that were made for the pod for deletion, as a garbage collector does.
+
+    :returns: these, and those that somebody else has marked.
+    """
     from volumehost.api.objects import PersistentVolumeClaim
 
-    deleted = []
+    going = []
     for volume in pod.spec.volumes:
-        name = claim_name(volume, pod) if volume.ephemeral is not None else None
+        name = claim_name(volume, pod)
         if name is None:
             continue
         try:
             claim = api.get(PersistentVolumeClaim, name, pod.metadata.namespace)
-            if is_controlled_by(claim, pod):
+            if volume.ephemeral is not None and is_controlled_by(claim, pod):
                 api.delete(PersistentVolumeClaim, name, pod.metadata.namespace, uid=claim.metadata.uid)
-                deleted.append(claim)
+                going.append(claim)
+            elif claim.metadata.deletion_timestamp:
+                going.append(claim)
         except (ObjectNotFoundError, ConflictError):  # gone, or another claim under the same name
             continue
-    return deleted
+    return going
+
+
+def is_used_by_others(api: ApiClient, claim: PersistentVolumeClaim) -> bool:
+    """Whether the claim stays although the pod is gone, because another pod uses it."""
+    from volumehost.api.objects import PersistentVolumeClaim
+    from volumehost.control.writes import get_or_none
+
+    found = get_or_none(api, PersistentVolumeClaim, claim.metadata.name, claim.metadata.namespace)
+    same = found is not None and found.metadata.uid == claim.metadata.uid
+    return same and found is not None and PVC_PROTECTION_FINALIZER in found.metadata.finalizers
 
 
 def is_reclaimed(api: ApiClient, claim: PersistentVolumeClaim) -> bool:

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from volumehost.api.objects import ClusterTrustBundle, ConfigMap, Event, Secret
 from volumehost.api.validation.names import config_key
-from volumehost.api.validation.problems import Problems
-from volumehost.api.validation.storage import immutable
+from volumehost.api.validation.problems import Problems, immutable
 
 #: Secrets and config maps may hold so many bytes: 1 MiB.
 MAX_DATA_BYTES = 1024 * 1024

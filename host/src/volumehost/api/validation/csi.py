@@ -5,8 +5,7 @@ from __future__ import annotations
 from volumehost.api.objects import CSIDriver, CSINode, CSINodeDriver
 from volumehost.api.validation.driver_sources import csi_driver_name
 from volumehost.api.validation.names import qualified_name
-from volumehost.api.validation.problems import Problems
-from volumehost.api.validation.storage import immutable
+from volumehost.api.validation.problems import Problems, immutable
 
 FS_GROUP_POLICIES = ("File", "None", "ReadWriteOnceWithFSType")
 LIFECYCLE_MODES = ("Ephemeral", "Persistent")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass(slots=True)
@@ -42,3 +43,9 @@ class Problems:
     def too_long(self, path: str, limit: int, unit: str = "bytes") -> None:
         """A field is too long. The value is not shown: it would be."""
         self.found.append((path, f"Too long: may not be more than {limit} {unit}"))
+
+
+def immutable(new: Any, old: Any, name: str, field: str, problems: Problems) -> None:
+    """Refuse a change of one attribute; its values are not shown."""
+    if getattr(new, name) != getattr(old, name):
+        problems.forbidden(field, "field is immutable: delete the object and create it again")

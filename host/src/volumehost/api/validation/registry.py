@@ -3,87 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from importlib import import_module
+from typing import NamedTuple
 
 from volumehost.api import objects
 from volumehost.api.kinds import Kind
 from volumehost.api.objects import KubeObject
-from volumehost.api.validation.claims import validate_claim, validate_claim_change
-from volumehost.api.validation.config import (
-    validate_config_map,
-    validate_config_map_change,
-    validate_event,
-    validate_secret,
-    validate_secret_change,
-    validate_trust_bundle,
-)
-from volumehost.api.validation.csi import (
-    validate_csi_driver,
-    validate_csi_driver_change,
-    validate_csi_node,
-    validate_csi_node_change,
-)
 from volumehost.api.validation.metadata import validate_metadata
-from volumehost.api.validation.persistent_volumes import (
-    validate_persistent_volume,
-    validate_persistent_volume_change,
-)
-from volumehost.api.validation.pods import validate_pod, validate_pod_change
 from volumehost.api.validation.problems import Problems
-from volumehost.api.validation.snapshots import (
-    validate_content,
-    validate_content_change,
-    validate_snapshot,
-    validate_snapshot_change,
-    validate_snapshot_class,
-)
-from volumehost.api.validation.storage import (
-    validate_attachment,
-    validate_attachment_change,
-    validate_attributes_class,
-    validate_attributes_class_change,
-    validate_capacity,
-    validate_capacity_change,
-    validate_storage_class,
-    validate_storage_class_change,
-)
 from volumehost.errors import InvalidObjectError
 
-#: Checks of an object by itself.
-_CHECKS: dict[type[KubeObject], Callable[[Any, Problems], None]] = {
-    objects.Pod: validate_pod,
-    objects.PersistentVolume: validate_persistent_volume,
-    objects.PersistentVolumeClaim: validate_claim,
-    objects.StorageClass: validate_storage_class,
-    objects.VolumeAttributesClass: validate_attributes_class,
-    objects.VolumeAttachment: validate_attachment,
-    objects.CSIStorageCapacity: validate_capacity,
-    objects.VolumeSnapshot: validate_snapshot,
-    objects.VolumeSnapshotClass: validate_snapshot_class,
-    objects.VolumeSnapshotContent: validate_content,
-    objects.CSIDriver: validate_csi_driver,
-    objects.CSINode: validate_csi_node,
-    objects.ConfigMap: validate_config_map,
-    objects.Secret: validate_secret,
-    objects.ClusterTrustBundle: validate_trust_bundle,
-    objects.Event: validate_event,
-}
 
-#: Checks of a change: new state, old state.
-_CHANGES: dict[type[KubeObject], Callable[[Any, Any, Problems], None]] = {
-    objects.Pod: validate_pod_change,
-    objects.PersistentVolume: validate_persistent_volume_change,
-    objects.PersistentVolumeClaim: validate_claim_change,
-    objects.StorageClass: validate_storage_class_change,
-    objects.VolumeAttributesClass: validate_attributes_class_change,
-    objects.VolumeAttachment: validate_attachment_change,
-    objects.CSIStorageCapacity: validate_capacity_change,
-    objects.VolumeSnapshot: validate_snapshot_change,
-    objects.VolumeSnapshotContent: validate_content_change,
-    objects.CSIDriver: validate_csi_driver_change,
-    objects.CSINode: validate_csi_node_change,
-    objects.ConfigMap: validate_config_map_change,
-    objects.Secret: validate_secret_change,
+class _Rules(NamedTuple):
+    """The rules of a kind: the module, which is loaded when the first object of the kind is written, and in it the
+    check of an object by itself and that of a change, which takes the new state and the old one.
+    """
+
+    module: str
+    check: str
+    change: str = ""
+
+    def find(self, name: str) -> Callable[..., None]:
+        return getattr(import_module(f"volumehost.api.validation.{self.module}"), name)  # type: ignore[no-any-return]
+
+
+_RULES: dict[type[KubeObject], _Rules] = {
+    objects.Pod: _Rules("pods", "validate_pod", "validate_pod_change"),
+    objects.PersistentVolume: _Rules(
+        "persistent_volumes", "validate_persistent_volume", "validate_persistent_volume_change"
+    ),
+    objects.PersistentVolumeClaim: _Rules("claims", "validate_claim", "validate_claim_change"),
+    objects.StorageClass: _Rules("storage", "validate_storage_class", "validate_storage_class_change"),
+    objects.VolumeAttributesClass: _Rules("storage", "validate_attributes_class", "validate_attributes_class_change"),
+    objects.VolumeAttachment: _Rules("storage", "validate_attachment", "validate_attachment_change"),
+    objects.CSIStorageCapacity: _Rules("storage", "validate_capacity", "validate_capacity_change"),
+    objects.VolumeSnapshot: _Rules("snapshots", "validate_snapshot", "validate_snapshot_change"),
+    objects.VolumeSnapshotClass: _Rules("snapshots", "validate_snapshot_class"),
+    objects.VolumeSnapshotContent: _Rules("snapshots", "validate_content", "validate_content_change"),
+    objects.CSIDriver: _Rules("csi", "validate_csi_driver", "validate_csi_driver_change"),
+    objects.CSINode: _Rules("csi", "validate_csi_node", "validate_csi_node_change"),
+    objects.ConfigMap: _Rules("config", "validate_config_map", "validate_config_map_change"),
+    objects.Secret: _Rules("config", "validate_secret", "validate_secret_change"),
+    objects.ClusterTrustBundle: _Rules("config", "validate_trust_bundle"),
+    objects.Event: _Rules("config", "validate_event"),
 }
 
 
@@ -112,17 +74,17 @@ def validate_update(obj: KubeObject, old: KubeObject, kind: Kind[KubeObject]) ->
             problems.forbidden(
                 "metadata.finalizers", f"no finalizer can be added while it is being deleted: {sorted(added)}"
             )
-    change = _CHANGES.get(kind.struct)
-    if change is not None:
-        change(obj, old, problems)
+    rules = _RULES.get(kind.struct)
+    if rules is not None and rules.change:
+        rules.find(rules.change)(obj, old, problems)
     _raise_any(obj, kind, problems)
 
 
 def _validate(obj: KubeObject, kind: Kind[KubeObject], problems: Problems) -> None:
     validate_metadata(obj, kind, problems)
-    check = _CHECKS.get(kind.struct)
-    if check is not None:
-        check(obj, problems)
+    rules = _RULES.get(kind.struct)
+    if rules is not None:
+        rules.find(rules.check)(obj, problems)
 
 
 def _forgive(old: KubeObject, kind: Kind[KubeObject], problems: Problems) -> None:

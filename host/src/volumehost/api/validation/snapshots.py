@@ -7,8 +7,8 @@ from volumehost.api.objects.base import ApiStruct
 from volumehost.api.validation.claim_specs import class_name, volume_mode
 from volumehost.api.validation.driver_sources import csi_driver_name
 from volumehost.api.validation.names import dns_subdomain
-from volumehost.api.validation.problems import Problems
-from volumehost.api.validation.storage import immutable, parameters
+from volumehost.api.validation.problems import Problems, immutable
+from volumehost.api.validation.storage import parameters
 
 DELETION_POLICIES = ("Delete", "Retain")
 

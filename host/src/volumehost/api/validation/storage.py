@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from volumehost.api.objects import (
     CSIStorageCapacity,
@@ -12,13 +11,11 @@ from volumehost.api.objects import (
     VolumeAttachmentStatus,
     VolumeAttributesClass,
 )
-from volumehost.api.validation.claim_specs import class_name
 from volumehost.api.validation.driver_sources import csi_driver_name
 from volumehost.api.validation.names import dns_subdomain, qualified_name
-from volumehost.api.validation.problems import Problems
+from volumehost.api.validation.problems import Problems, immutable
 from volumehost.api.validation.quantities import not_negative
 from volumehost.api.validation.selectors import label_selector, topology_terms
-from volumehost.api.validation.sources import one_source
 
 BINDING_MODES = ("Immediate", "WaitForFirstConsumer")
 CLASS_RECLAIM_POLICIES = ("Delete", "Retain")
@@ -104,6 +101,8 @@ def validate_attachment(attachment: VolumeAttachment, problems: Problems) -> Non
                 "spec.source.inlineVolumeSpec.csi", "has to be specified in the context of inline volumes"
             )
         else:
+            from volumehost.api.validation.sources import one_source
+
             one_source(inline, "spec.source.inlineVolumeSpec", problems)
     _validate_attachment_status(attachment.status, problems)
 
@@ -130,6 +129,8 @@ def validate_capacity(capacity: CSIStorageCapacity, problems: Problems) -> None:
     """A class, a topology and amounts."""
     if not capacity.storage_class_name:
         problems.required("storageClassName")
+    from volumehost.api.validation.claim_specs import class_name
+
     class_name(capacity.storage_class_name, "storageClassName", problems)
     label_selector(capacity.node_topology, "nodeTopology", problems)
     for field, amount in (("capacity", capacity.capacity), ("maximumVolumeSize", capacity.maximum_volume_size)):
@@ -141,9 +142,3 @@ def validate_capacity_change(capacity: CSIStorageCapacity, old: CSIStorageCapaci
     """Class and topology identify it."""
     immutable(capacity, old, "storage_class_name", "storageClassName", problems)
     immutable(capacity, old, "node_topology", "nodeTopology", problems)
-
-
-def immutable(new: Any, old: Any, name: str, field: str, problems: Problems) -> None:
-    """Refuse a change of one attribute; its values are not shown."""
-    if getattr(new, name) != getattr(old, name):
-        problems.forbidden(field, "field is immutable: delete the object and create it again")

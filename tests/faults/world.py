@@ -158,8 +158,8 @@ class World:
         """Everything comes to nothing."""
         try:
             until(lambda: not self.left(), "nothing is left", seconds)
-        except AssertionError:
-            assert self.left() == []  # says what
+        except AssertionError as error:
+            raise AssertionError("\n".join(["this is left:", *self.left()])) from error
 
 
 def driver_objects(name: str, **spec: Any) -> list[dict[str, Any]]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from volumehost.api.objects import PersistentVolumeClaim, Pod
+from volumehost.control.controller import Key
+from volumehost.control.ephemeral import EphemeralClaims
 
 VOLUME = {
     "name": "scratch",
@@ -76,3 +79,10 @@ def test_a_finished_pod_gets_none(running: Any, make: Any) -> None:
     running.run_all()
     running.settle()
     assert not has_claim(running)
+
+
+def test_only_pods_with_such_volumes_are_looked_at(make: Any) -> None:
+    context: Any = SimpleNamespace(api=None)
+    affects = EphemeralClaims(context).watches()[Pod]
+    assert list(affects(make.pod(volumes=[{"name": "a", "emptyDir": {}}]))) == []
+    assert list(affects(make.pod(volumes=[VOLUME]))) == [Key("web", "default")]

@@ -173,3 +173,24 @@ def test_br52_a_hung_task_does_not_keep_the_process_from_ending():
         "begun.wait(10)\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+
+
+def test_what_a_task_submits_at_its_end_wakes_nobody(clock):
+    workers, ran = WorkerPool(clock), []
+    done = threading.Event()
+
+    def last():
+        ran.append(threading.current_thread())
+        done.set()
+
+    def first():
+        ran.append(threading.current_thread())
+        clock.move(1)  # it was not quick
+        workers.nearly_done()
+        workers.submit(last)
+
+    workers.submit(first)
+    assert done.wait(10)
+    assert ran[0] is ran[1]
+    assert workers.threads == 1
+    workers.stop(10)

@@ -70,3 +70,36 @@ def test_plugins_that_load_heavy_modules_are_not_the_programs_doing(
     modules = loaded_by(volumehost, "plugins", "list", site=site)
     assert "sqlite3" in modules
     assert not is_loaded("msgspec", modules)
+
+
+#: What no pod of an ``emptyDir`` volume needs. Each cost every command some milliseconds once.
+UNNEEDED = (
+    *("packaging", "zipfile", "ipaddress", "tomllib", "secrets", "grpc", "google"),
+    *("volumehost.control", "volumehost.node.attach_operations", "volumehost.node.device_operations"),
+    *("volumehost.node.expand_operation", "volumehost.node.expansion", "volumehost.node.map_operation"),
+    *("volumehost.node.orphans", "volumehost.node.recorded_status", "volumehost.node.unmap_operation"),
+    *("volumehost.api.validation.claims", "volumehost.api.validation.snapshots", "volumehost.api.validation.storage"),
+)
+
+
+@pytest.mark.root
+def test_mounting_loads_what_the_volume_needs_and_of_other_plugins_the_plugin(volumehost, manifest) -> None:
+    path = manifest(
+        """
+apiVersion: v1
+kind: Pod
+metadata: {name: web}
+spec:
+  containers:
+    - {name: app, image: example.com/app, volumeMounts: [{name: work, mountPath: /work}]}
+  volumes: [{name: work, emptyDir: {}}]
+"""
+    )
+    modules = loaded_by(volumehost, "mount", "-f", str(path))
+    try:
+        assert {"volumehost.node.mount_operation", "volumehost_emptydir.resize"} <= modules
+        assert [name for name in UNNEEDED if is_loaded(name, modules)] == []
+        others = {name for name in modules if name.startswith(("volumehost_csi", "volumehost_hostpath"))}
+        assert others == {f"volumehost_{name}" for name in ("csi", "csi.plugin", "hostpath", "hostpath.plugin")}
+    finally:
+        loaded_by(volumehost, "unmount", "web")

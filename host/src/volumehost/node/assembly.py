@@ -22,9 +22,7 @@ from volumehost.node.executor import HURRY_SECONDS, Executor, OperationMetrics
 from volumehost.node.journal import Journal, read_boot_id
 from volumehost.node.live_status import LiveStatus
 from volumehost.node.local_control import LocalControl
-from volumehost.node.map_operation import MapOperation
-from volumehost.node.mount_operation import MountOperation
-from volumehost.node.operations import Services, StepObserver
+from volumehost.node.operations import MAP_VOLUME, MOUNT_VOLUME, Services, StepObserver
 from volumehost.node.pending import PendingOperations
 from volumehost.node.populator import Populator
 from volumehost.node.reconciler import DirtyKeys, Reconciler
@@ -40,9 +38,6 @@ if TYPE_CHECKING:
     from volumehost.loader.events import DynamicPluginProber
 
 logger = logging.getLogger(__name__)
-
-#: Operations that stage and publish.
-_SET_UPS = frozenset({MountOperation.name, MapOperation.name})
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +205,7 @@ def _is_in_use(services: Services, pending: PendingOperations, volume: str) -> b
 
     Asked in this order, so that what comes about between the two questions is not missed.
     """
-    return pending.runs(volume, _SET_UPS) or services.actual.is_in_use(volume)
+    return pending.runs(volume, {MOUNT_VOLUME, MAP_VOLUME}) or services.actual.is_in_use(volume)
 
 
 def _later(pool: WorkerPool, timers: Timers, seconds: float, function: Callable[[], None]) -> None:

@@ -61,6 +61,11 @@ class VolumeUse:
         return self.spec.volume_mode() == BLOCK_MODE
 
     @property
+    def has_grown(self) -> bool:
+        """Whether the volume has grown and its claim does not say yet that it is done."""
+        return self.size > self.claim_size > 0
+
+    @property
     def wanted_size(self) -> int:
         """The size that it is to have, in bytes, 0 for any: what is used read-only does not grow (POP-40)."""
         return 0 if self.spec.read_only else self.size

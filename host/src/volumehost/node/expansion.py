@@ -47,10 +47,6 @@ class NodeExpansion:
         self._services = services
         self._use = use
 
-    def is_due(self) -> bool:
-        """Whether the volume has grown and its claim does not say yet that it is done."""
-        return self._use.size > self._use.claim_size > 0
-
     def during_set_up(self, places: Places) -> None:
         """Grow it before the pod uses it; that it is not allowed now is no error (EXPN-20, -21)."""
         use = self._use

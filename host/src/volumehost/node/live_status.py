@@ -10,7 +10,6 @@ from volumehost.node.backoff import absent_driver
 from volumehost.node.claims import ClaimPendingError
 from volumehost.node.pending import OperationKey
 from volumehost.node.pods import used_volumes
-from volumehost.node.recorded_status import Witnesses
 from volumehost.node.states import MountState
 from volumehost.node.status import PodStatus, VolumeStatus, pod_state
 
@@ -163,6 +162,8 @@ class LiveStatus:
 
     def _as_recorded(self, name: str, record: dict[str, Any]) -> VolumeStatus:
         """A volume that this manager found and was not told to do anything about: what its maker recorded stands."""
+        from volumehost.node.recorded_status import Witnesses
+
         table = self._services.host.get_mounter().list_mounts()
         witnesses = Witnesses(
             mounted=frozenset(mount.path for mount in table),

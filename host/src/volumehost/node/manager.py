@@ -22,7 +22,6 @@ from volumehost.errors import (
 )
 from volumehost.node.assembly import NodeParts, Settings, start
 from volumehost.node.mounting import PodMounting
-from volumehost.node.orphans import OrphanedPod, orphaned_pods, remove_orphans
 from volumehost.node.pod_objects import DEFAULT_NAMESPACE, apply_pod, delete_pod
 from volumehost.node.unmounting import PodUnmounting
 from volumehost.node.upkeep import Upkeep
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
     from volumehost.node.containers import ContainerMounts
     from volumehost.node.executor import OperationMetrics
     from volumehost.node.operations import StepObserver
+    from volumehost.node.orphans import OrphanedPod
     from volumehost.node.status import PodStatus
     from volumehost.storage_driver import StorageDrivers
 
@@ -361,6 +361,8 @@ class VolumeManager:
 
     def orphans(self) -> list[OrphanedPod]:
         """Pod directories of no known pod, and what keeps each (ORPHAN-01)."""
+        from volumehost.node.orphans import orphaned_pods
+
         parts = self._now.parts
         actual = parts.services.actual
         known = {pod.metadata.uid for pod in self._pods_in_api()}
@@ -369,6 +371,8 @@ class VolumeManager:
 
     def clean_orphans(self, *, dry_run: bool = True) -> list[OrphanedPod]:
         """Unmount and remove what :meth:`orphans` finds; by default only tell. Never deletes data (BR-84)."""
+        from volumehost.node.orphans import remove_orphans
+
         found = self.orphans()
         host = self._now.parts.host
         return found if dry_run else remove_orphans(found, host.layout, host.get_mounter())

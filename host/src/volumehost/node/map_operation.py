@@ -8,7 +8,7 @@ from volumehost.errors import CapabilityMissingError, SpecError, UncertainProgre
 from volumehost.hookspecs import BlockVolumePlugin
 from volumehost.mount.block_path import BlockPathHandler
 from volumehost.node.device_mount import begin_device, device_done, device_failed
-from volumehost.node.expansion import Places
+from volumehost.node.operations import MAP_VOLUME
 from volumehost.node.set_up_operation import SetUpOperation, is_mount_point
 from volumehost.node.states import DeviceState, MountState
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class MapOperation(SetUpOperation):
     """One run of "map this volume for this pod"."""
 
-    name = "map_volume"
+    name = MAP_VOLUME
     prefix = "MapVolume"
     event_reason = "FailedMapVolume"
 
@@ -98,6 +98,8 @@ class MapOperation(SetUpOperation):
             self._tell(global_path, directory)
         expansion = self._expansion()
         if expansion is not None:
+            from volumehost.node.expansion import Places
+
             steps.enter("expand")
             expansion.during_set_up(Places(device, "", mapper.get_staging_path() if _is_custom(mapper) else ""))
         steps.enter("mark-mounted")

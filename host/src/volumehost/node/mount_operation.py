@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from volumehost.errors import OperationError, PluginCallError, UncertainProgressError, VolumeHostError
 from volumehost.node.device_mount import mount_device
-from volumehost.node.expansion import Places
+from volumehost.node.operations import MOUNT_VOLUME
 from volumehost.node.pods import fs_user_of
 from volumehost.node.set_up_operation import SetUpOperation, is_mount_point
 from volumehost.node.states import MountState
@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 class MountOperation(SetUpOperation):
     """One run of "mount this volume for this pod"."""
 
-    name = "volume_mount"
+    name = MOUNT_VOLUME
     prefix = "MountVolume"
     event_reason = "FailedMount"
 
@@ -90,6 +90,8 @@ class MountOperation(SetUpOperation):
     def _grow(self, steps: Steps, device_path: str, mounter: Mounter, stage_path: str) -> None:
         expansion = self._expansion()
         if expansion is not None:
+            from volumehost.node.expansion import Places
+
             steps.enter("expand")
             expansion.during_set_up(Places(device_path, mounter.get_path(), stage_path))
 

@@ -31,6 +31,8 @@ logger = logging.getLogger(__name__)
 #: Longest wait for a device to appear after attaching, in seconds (CONST-03).
 WAIT_FOR_ATTACH_SECONDS = 600.0
 
+#: Names of the operations that stage and publish.
+MOUNT_VOLUME, MAP_VOLUME = "volume_mount", "map_volume"
 
 #: How long an outcome may wait before it is in the journal's file, for those who read status there, in seconds.
 FLUSH_SECONDS = 0.1

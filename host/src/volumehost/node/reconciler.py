@@ -13,20 +13,16 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from volumehost.errors import AlreadyRunningError, BackoffError, VolumeHostError
-from volumehost.node.attach_operations import AttachOperation, DetachOperation
 from volumehost.node.backoff import absent_driver
-from volumehost.node.device_operations import UnmountDeviceOperation
-from volumehost.node.expand_operation import ExpandOperation
-from volumehost.node.map_operation import MapOperation
-from volumehost.node.mount_operation import MountOperation
-from volumehost.node.set_up_operation import is_in_use_by_another
+from volumehost.node.choosing import (
+    detaching_operation,
+    device_releasing_operation,
+    mounting_operation,
+    unmounting_operation,
+)
 from volumehost.node.states import Attachability, Need
-from volumehost.node.unmap_operation import UnmapDeviceOperation, UnmapOperation
-from volumehost.node.unmount_operation import UnmountOperation
-from volumehost.spec import BLOCK_MODE
 
 if TYPE_CHECKING:
-    from volumehost.node.desired import VolumeUse
     from volumehost.node.executor import Executor
     from volumehost.node.operations import Operation, Services
     from volumehost.node.timers import Timers
@@ -140,7 +136,11 @@ class Reconciler:
     def _wake_refused(self, volume: str, pod_uid: str) -> None:
         """A pod that was kept out because this one had the volume may have it now."""
         others = [uid for uid in self._services.desired.pods_of_volume(volume) if uid != pod_uid]
-        if others and self._executor.forget_failures(is_in_use_by_another, volume):
+        if not others:
+            return
+        from volumehost.node.set_up_operation import is_in_use_by_another
+
+        if self._executor.forget_failures(is_in_use_by_another, volume):
             for uid in others:
                 self._dirty.mark(volume, uid)
 
@@ -195,8 +195,7 @@ class Reconciler:
         # Of a volume that pods share one call at a time is on its way, unmounts too (BR-39, CSI-WIRE-14).
         if self._is_blocked(volume, pod_uid if mount.is_named_by_pod else "", pod_uid):
             return
-        operation = UnmapOperation if mount.is_block else UnmountOperation
-        self._start(operation(self._services, mount), volume)
+        self._start(unmounting_operation(self._services, mount), volume)
 
     def _mount(self, volume: str, pod_uid: str) -> None:
         """RECON-L-20 to -25."""
@@ -211,16 +210,7 @@ class Reconciler:
             # It is entered at once (ASW-05).
             services.actual.mark_attached(use.volume, use.plugin.name, use.spec, Attachability.FALSE)
             need = Need.MOUNT
-        self._start(self._operation(use, need), volume)
-
-    def _operation(self, use: VolumeUse, need: Need) -> Operation:
-        if need is Need.ATTACH:
-            return AttachOperation(self._services, use)
-        if need is Need.RESIZE:
-            return ExpandOperation(self._services, use)
-        if use.is_block:
-            return MapOperation(self._services, use)
-        return MountOperation(self._services, use, is_remount=need is Need.REMOUNT)
+        self._start(mounting_operation(services, use, need), volume)
 
     def _release(self, volume: str, pod_uid: str) -> None:
         """RECON-L-30, -31: a volume without pods is unmounted globally, then detached, then forgotten."""
@@ -234,10 +224,9 @@ class Reconciler:
         elif found.pods:
             return
         elif found.device_state.may_be_mounted:
-            operation = UnmapDeviceOperation if found.mode == BLOCK_MODE else UnmountDeviceOperation
-            self._start(operation(self._services, found), volume)
+            self._start(device_releasing_operation(self._services, found), volume)
         elif found.attachability is Attachability.TRUE:
-            self._start(DetachOperation(self._services, found), volume)
+            self._start(detaching_operation(self._services, found), volume)
 
     def _is_blocked(self, volume: str, operations_of: str, pod_uid: str) -> bool:
         """Whether an operation runs that must end first; the key is then looked at when it has.

@@ -17,7 +17,6 @@ from volumehost.errors import (
 )
 from volumehost.hookspecs import AttachableVolumePlugin
 from volumehost.node.affinity import check_node_affinity
-from volumehost.node.expansion import NodeExpansion
 from volumehost.node.journal_format import FAILED, MOUNTED, MOUNTING, UNCERTAIN
 from volumehost.node.operations import (
     NO_FAILURE,
@@ -36,6 +35,7 @@ from volumehost.node.states import MountState
 
 if TYPE_CHECKING:
     from volumehost.node.desired import VolumeUse
+    from volumehost.node.expansion import NodeExpansion
     from volumehost.node.journal_format import Fields
     from volumehost.volumes import Attacher, BlockVolumeMapper, Mounter
 
@@ -158,8 +158,11 @@ class SetUpOperation:
 
         What is only refreshed is in use: it grows by an operation of its own, whose failure leaves the mount as it is.
         """
-        expansion = NodeExpansion(self._services, self._use)
-        return expansion if expansion.is_due() and not self._refreshes else None
+        if self._refreshes or not self._use.has_grown:
+            return None
+        from volumehost.node.expansion import NodeExpansion
+
+        return NodeExpansion(self._services, self._use)
 
     # --- states -----------------------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ and the drivers come with the first CSI volume.
 
 from __future__ import annotations
 
+import os
 import threading
 from typing import TYPE_CHECKING, Final
 
@@ -208,7 +209,13 @@ class CSIPlugin:
 
     @hookimpl
     def find_device_mounts(self) -> Sequence[FoundDeviceMount]:
-        """Devices that are staged or may be, by their records (BR-55)."""
+        """Devices that are staged or may be, by their records (BR-55).
+
+        Asked at every start: a host that has had no CSI volume loads nothing for it.
+        """
+        host = self._any_host()
+        if _is_absent(host.get_plugin_dir(PLUGIN_NAME)) and _is_absent(host.get_volume_device_plugin_dir(PLUGIN_NAME)):
+            return ()
         from volumehost_csi.reconstruct import device_mounts
 
         return device_mounts(self._services)
@@ -301,3 +308,13 @@ class CSIPlugin:
         if self._host is None:
             raise NotAvailableOnHostError("the plugin was not initialised with a host", subject=PLUGIN_NAME)
         return self._host
+
+
+def _is_absent(path: str) -> bool:
+    try:
+        os.lstat(path)
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return False

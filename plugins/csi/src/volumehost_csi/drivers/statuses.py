@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from volumehost.storage_driver import DriverOrigin, DriverState, DriverStatus
-from volumehost_csi.drivers.launch import how_it_failed
 from volumehost_csi.drivers.readiness import connect_problem
 from volumehost_csi.drivers.records import read_facts, read_process
 
@@ -40,6 +39,14 @@ class Known:
     stale_labels: tuple[str, ...] = ()
 
 
+def _last_failure(known: Known, last: ProcessRecord | None) -> str:
+    if last is None:
+        return ""
+    from volumehost_csi.drivers.launch import how_it_failed
+
+    return how_it_failed(last, known.places)
+
+
 def status_of(known: Known) -> DriverStatus:
     """The status of one driver."""
     facts = read_facts(known.places)
@@ -51,7 +58,7 @@ def status_of(known: Known) -> DriverStatus:
         origin = DriverOrigin.INSTALLED
     else:
         origin = DriverOrigin.COMMAND if known.endpoint else DriverOrigin.SOCKET
-    last_failure = how_it_failed(last, known.places) if origin is DriverOrigin.INSTALLED and record is None else ""
+    last_failure = _last_failure(known, last) if origin is DriverOrigin.INSTALLED and record is None else ""
     state, error, retry_at = _state(known, record, facts, last_failure)
     info = known.instance.node_info if known.instance is not None else None
     installed = known.installed if origin is DriverOrigin.INSTALLED else None

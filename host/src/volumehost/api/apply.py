@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
 
 from volumehost.api.convert import to_wire
 from volumehost.api.objects import Secret
@@ -46,8 +47,7 @@ _METADATA_IDENTITY = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Applied:
+class Applied(msgspec.Struct, frozen=True):
     """What an apply did, and the object as it is now."""
 
     outcome: Outcome

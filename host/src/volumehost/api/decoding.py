@@ -11,8 +11,9 @@ import binascii
 import datetime as dt
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from volumehost.api.schema import TEXT as _TEXT
 from volumehost.api.schema import Anything, ListOf, MapOf, Scalar, Shape, StructOf
@@ -35,16 +36,15 @@ _NAMES = {
 _WANTED = {"str": "string", "int": "integer", "bool": "boolean", "bytes": "base64 text", "quantity": "quantity"}
 
 
-@dataclass(slots=True)
-class Decoded:
+class Decoded(msgspec.Struct):
     """Data that fits, unless ``problems`` has entries: ``(field path, message)`` each.
 
     ``unknown`` lists the paths of fields that the type does not have, each with a hint or "".
     """
 
-    value: dict[str, Any] = field(default_factory=dict)
-    problems: list[tuple[str, str]] = field(default_factory=list)
-    unknown: list[tuple[str, str]] = field(default_factory=list)
+    value: dict[str, Any] = msgspec.field(default_factory=dict)
+    problems: list[tuple[str, str]] = msgspec.field(default_factory=list)
+    unknown: list[tuple[str, str]] = msgspec.field(default_factory=list)
 
 
 def decode(document: Mapping[str, Any], shape: StructOf) -> Decoded:

@@ -6,8 +6,9 @@ import os
 import stat
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import BinaryIO
+
+import msgspec
 
 from volumehost.errors import ManifestError
 
@@ -17,8 +18,7 @@ _SUFFIXES = (".yaml", ".yml", ".json")
 _MAX_BYTES = 16 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class ManifestText:
+class ManifestText(msgspec.Struct, frozen=True):
     """The text of one file; ``name`` is how messages call it."""
 
     name: str

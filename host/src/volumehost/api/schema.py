@@ -13,8 +13,7 @@ import msgspec
 from volumehost.api.objects import ApiStruct
 
 
-@dataclass(frozen=True, slots=True)
-class Scalar:
+class Scalar(msgspec.Struct, frozen=True):
     """A value without parts; ``kind`` is ``str``, ``int``, ``bool``, ``bytes`` (base64 on the wire) or ``quantity``."""
 
     kind: str
@@ -24,22 +23,19 @@ class Scalar:
 TEXT = Scalar("str")
 
 
-@dataclass(frozen=True, slots=True)
-class ListOf:
+class ListOf(msgspec.Struct, frozen=True):
     """A JSON array."""
 
     item: Shape
 
 
-@dataclass(frozen=True, slots=True)
-class MapOf:
+class MapOf(msgspec.Struct, frozen=True):
     """A JSON object with free keys."""
 
     value: Shape
 
 
-@dataclass(frozen=True, slots=True)
-class Anything:
+class Anything(msgspec.Struct, frozen=True):
     """JSON that is carried along as it is."""
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from volumehost.api.objects import LabelSelector
 from volumehost.errors import InvalidObjectError
@@ -22,8 +23,7 @@ _REQUIREMENT = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Requirement:
+class Requirement(msgspec.Struct, frozen=True):
     """One condition: ``operator`` is ``In``, ``NotIn``, ``Exists`` or ``DoesNotExist``."""
 
     key: str
@@ -43,8 +43,7 @@ class Requirement:
                 return self.key not in labels
 
 
-@dataclass(frozen=True, slots=True)
-class Selector:
+class Selector(msgspec.Struct, frozen=True):
     """Requirements that must all hold; none at all matches everything."""
 
     requirements: tuple[Requirement, ...] = ()

@@ -7,10 +7,10 @@ is, deep nesting. Works on the parser's events, so that no input can exhaust the
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
+import msgspec
 import yaml
 
 from volumehost.api.decoding import child
@@ -35,8 +35,7 @@ class YamlError(ValueError):
         self.line = line
 
 
-@dataclass(slots=True)
-class YamlDocument:
+class YamlDocument(msgspec.Struct):
     """One document. ``lines`` maps field paths (``$.spec.volumes[0]``) to lines; both count from 1."""
 
     value: Any
@@ -45,8 +44,7 @@ class YamlDocument:
     lines: dict[str, int]
 
 
-@dataclass(slots=True)
-class _Node:
+class _Node(msgspec.Struct):
     """A value being put together. ``size`` counts values, unfolded; ``items`` are children with their lines."""
 
     line: int
@@ -57,16 +55,15 @@ class _Node:
     key: str | None = None
     key_is_merge: bool = False
     has_key: bool = False
-    merged: list[dict[str, Any]] = field(default_factory=list)
-    children: list[tuple[str | int, _Lines]] = field(default_factory=list)
+    merged: list[dict[str, Any]] = msgspec.field(default_factory=list)
+    children: list[tuple[str | int, _Lines]] = msgspec.field(default_factory=list)
 
 
-@dataclass(slots=True)
-class _Lines:
+class _Lines(msgspec.Struct):
     """Lines of a value and of what is in it."""
 
     line: int
-    children: list[tuple[str | int, _Lines]] = field(default_factory=list)
+    children: list[tuple[str | int, _Lines]] = msgspec.field(default_factory=list)
 
 
 def read_yaml(text: str, *, loader: Any = _LOADER) -> Iterator[YamlDocument]:

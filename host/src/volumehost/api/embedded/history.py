@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import msgspec
 
@@ -14,16 +13,14 @@ from volumehost.errors import GoneError
 _TRIM_EVERY = 128
 
 
-@dataclass(frozen=True, slots=True)
-class HistoryLimits:
+class HistoryLimits(msgspec.Struct, frozen=True):
     """How much history is kept for watchers that come back: at most so many changes, at most so many bytes."""
 
     changes: int = 10_000
     size: int = 64 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(msgspec.Struct, frozen=True):
     """One line of the log; ``kind`` is the name of the object's kind."""
 
     resource_version: int

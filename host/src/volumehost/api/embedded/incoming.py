@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -18,8 +17,7 @@ from volumehost.api.schema import shape_of
 from volumehost.errors import InvalidObjectError, NotAvailableOnHostError, StoreError
 
 
-@dataclass(frozen=True, slots=True)
-class Incoming:
+class Incoming(msgspec.Struct, frozen=True):
     """An object on its way in: typed, and as the document that the store would keep.
 
     ``complete``: the document has everything, unknown fields too, because it came as a mapping. Otherwise unknown

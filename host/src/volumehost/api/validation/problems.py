@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 
-@dataclass(slots=True)
-class Problems:
+
+class Problems(msgspec.Struct):
     """A list that grows while an object is looked at; nothing is raised before the end."""
 
-    found: list[tuple[str, str]] = field(default_factory=list)
+    found: list[tuple[str, str]] = msgspec.field(default_factory=list)
 
     def required(self, path: str, hint: str = "") -> None:
         """A field that must be set is not."""

@@ -211,6 +211,9 @@ def test_a_label_tells_the_owner_which_devices_are_its_own(image) -> None:
     labels = {item.device: item.label for item in loop.list_attached()}
     assert labels[mine] == "acme:7"
     assert labels[other] != "acme:7"
+    assert loop.label_of(mine) == "acme:7"
+    loop.detach(mine)
+    assert loop.label_of(mine) == ""
 
 
 def test_whether_a_device_is_attached_to_a_file_is_decided_by_the_file_itself(image, tmp_path) -> None:

@@ -241,6 +241,12 @@ def is_attached_to(device: str, backing_file: str) -> bool:
     return _identity(device) == (_kernel_device(status.st_dev), status.st_ino)
 
 
+def label_of(device: str) -> str:
+    """The label that the device was attached with, "" when nothing is attached."""
+    status = _open_and_ask(device)
+    return status.label if status is not None else ""
+
+
 def list_attached() -> list[LoopDevice]:
     """All attached loop devices."""
     try:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -11,6 +13,8 @@ import pytest
 
 from volumehost.cli import program
 from volumehost.cli.command import LazyGroup
+from volumehost.mount.mounter import LinuxMounter
+from volumehost_csi_kit.fake import FakeDriverProcess
 
 pytestmark = pytest.mark.root
 
@@ -36,6 +40,45 @@ spec: {capacity: {storage: 1Gi}, accessModes: [ReadWriteOnce], hostPath: {path: 
 """
 
 
+DRIVER, SOCKET = "csi.example.com", "/run/acme/csi.sock"
+MODULE = """
+import json, sys
+from volumehost_csi_kit.fake.__main__ import main as fake
+
+def main():
+    sys.argv[1:] = ["--state", {state!r}, "--config", json.dumps({{"name": "csi.example.com"}})]
+    return fake()
+"""
+OBJECTS = """\
+apiVersion: storage.k8s.io/v1
+kind: CSIDriver
+metadata: {name: csi.example.com}
+spec: {attachRequired: false}
+---
+apiVersion: storage.k8s.io/v1
+kind: StorageClass
+metadata: {name: fast}
+provisioner: csi.example.com
+allowVolumeExpansion: true
+---
+apiVersion: snapshot.storage.k8s.io/v1
+kind: VolumeSnapshotClass
+metadata: {name: nightly, annotations: {snapshot.storage.kubernetes.io/is-default-class: "true"}}
+driver: csi.example.com
+deletionPolicy: Delete
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data}
+spec: {accessModes: [ReadWriteOnce], storageClassName: fast, resources: {requests: {storage: 1Gi}}}
+"""
+
+
+def concerns_csi(line: str) -> bool:
+    """Whether an example needs a driver."""
+    return line.startswith(("volumehost drivers", "volumehost snapshot", "volumehost expand"))
+
+
 def examples() -> list[str]:
     """Every example of every command, in the order of the help pages."""
     found: list[str] = []
@@ -54,8 +97,8 @@ def examples() -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("line", dict.fromkeys(examples()))
-def test_the_example_runs(volumehost, mounts_below, line: str) -> None:
+@pytest.mark.parametrize("line", dict.fromkeys(line for line in examples() if not concerns_csi(line)))
+def test_the_example_runs(volumehost, mounts_below, run_example, line: str) -> None:
     work = volumehost.cwd
     (work / "pod.yaml").write_text(POD)
     (work / "claim.yaml").write_text(CLAIM.format(name="data"))
@@ -66,16 +109,105 @@ def test_the_example_runs(volumehost, mounts_below, line: str) -> None:
     assert prepared.code == 0, prepared.err
     assert volumehost("apply", "-f", "claim.yaml", "-f", "manifests").code == 0
     (Path(volumehost.environment["HOME"]) / ".config/fish/completions").mkdir(parents=True)
-    path = f"{Path(volumehost.start.__globals__['PROGRAM']).parent}{os.pathsep}{os.environ['PATH']}"
-    done = subprocess.run(
-        ["bash", "-e", "-o", "pipefail", "-c", line],
-        capture_output=True,
-        text=True,
-        env={**volumehost.variables(), "PATH": path},
-        cwd=work,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert "error" not in done.stderr
+    run_example(line)
     mounts_below(volumehost.root_dir)
+
+
+@pytest.mark.parametrize("line", dict.fromkeys(line for line in examples() if concerns_csi(line)))
+def test_the_example_of_csi_runs(vendor, run_example, line: str) -> None:
+    """With the driver that the examples name: installed, or serving at the socket that they name."""
+    command = " ".join(line.split()[:3])
+    if command in ("volumehost drivers register", "volumehost drivers unregister"):
+        vendor.serve()
+        if "unregister" in command:
+            vendor("drivers", "register", DRIVER, SOCKET)
+    else:
+        vendor.install()
+    if command == "volumehost drivers logs":
+        vendor("drivers", "show", DRIVER, "--start")
+    if not command.startswith("volumehost drivers"):
+        vendor("apply", "-f", vendor.manifest())
+        for name in ("monday", "tuesday"):
+            if re.search(f"(restore|delete) .*{name}", line):
+                vendor("snapshot", "create", name, "--from", "data")
+    if line.endswith(" -f"):  # it follows the log until it is interrupted
+        line = f"{{ timeout --signal=INT 3 {line} || true; }} | grep --max-count=1 serves"
+    run_example(line, **vendor.variables)
+
+
+# --- the world of the examples --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def run_example(volumehost):
+    """Run a line as a user's shell would."""
+
+    def run(line: str, **variables: str) -> None:
+        path = f"{Path(volumehost.start.__globals__['PROGRAM']).parent}{os.pathsep}{os.environ['PATH']}"
+        done = subprocess.run(
+            ["bash", "-e", "-o", "pipefail", "-c", line],
+            capture_output=True,
+            text=True,
+            env={**volumehost.variables(), "PATH": path, **variables},
+            cwd=volumehost.cwd,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        assert "error" not in done.stderr
+
+    return run
+
+
+class Vendor:
+    """A driver called as in the examples, and the objects that they speak of."""
+
+    def __init__(self, volumehost, site: Path, state: Path) -> None:
+        self._volumehost, self._site, self._state = volumehost, site, state
+        self._info = site / "acme_driver-1.0.dist-info"
+        self._process: FakeDriverProcess | None = None
+        known = {"snapshot_id": "snap-17", "name": "before", "source_volume_id": "vol-1", "size_bytes": 1 << 30}
+        state.write_text(json.dumps({"volumes": {}, "snapshots": {"snap-17": known}}))
+
+    def __call__(self, *arguments: str) -> None:
+        done = self._volumehost(*arguments, environment=self.variables)
+        assert done.code == 0, done.err
+
+    @property
+    def variables(self) -> dict[str, str]:
+        return {"PYTHONPATH": str(self._site)}
+
+    def install(self) -> None:
+        (self._site / "acme_driver.py").write_text(MODULE.format(state=str(self._state)))
+        self._info.mkdir()
+        (self._info / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-driver\nVersion: 1.0\n")
+        (self._info / "entry_points.txt").write_text(f"[volumehost.csi_drivers]\n{DRIVER} = acme_driver:main\n")
+        (self._info / "RECORD").write_text(f"acme_driver.py,,\n{self._info.name}/METADATA,,\n")
+
+    def serve(self) -> None:
+        os.makedirs(os.path.dirname(SOCKET))
+        self._process = FakeDriverProcess(SOCKET, os.path.dirname(SOCKET), name=DRIVER)
+        self._process.start()
+
+    def manifest(self) -> str:
+        path = self._volumehost.cwd / "acme.yaml"
+        path.write_text(OBJECTS)
+        return str(path)
+
+    def close(self) -> None:
+        if self._process is not None:
+            self._process.stop()
+
+
+@pytest.fixture
+def vendor(volumehost, tmp_path):
+    """The vendor; ``/run`` is the test's own, and the root directory short enough for sockets."""
+    site = tmp_path / "site"
+    site.mkdir()
+    LinuxMounter().mount("tmpfs", "/run", "tmpfs", ["mode=755"])
+    made = Vendor(volumehost, site, tmp_path / "driver.json")
+    try:
+        yield made
+    finally:
+        made.close()
+        LinuxMounter().unmount("/run")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-OWN = ("kubernetes.io/empty-dir", "kubernetes.io/host-path")
+OWN = ("kubernetes.io/csi", "kubernetes.io/empty-dir", "kubernetes.io/host-path")
 
 BAD = {
     "raises-at-import": ("raise RuntimeError('no licence')", "RuntimeError: no licence"),

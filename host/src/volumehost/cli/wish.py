@@ -114,10 +114,9 @@ def _outcome(plane: ControlPlane, wish: Wish) -> VolumeHostError | bool | None:
     failure = _failure(plane, wish)
     if failure is not None:
         return failure
-    if not plane.settled():
+    if not plane.settled() or _is_retried(plane, wish):
         return None
-    problem = wish.problem()
-    return problem if problem is not None or wish.insists or _is_retried(plane, wish) else True
+    return wish.problem() or (None if wish.insists else True)
 
 
 def _failure(plane: ControlPlane, wish: Wish) -> VolumeHostError | None:

@@ -5,6 +5,7 @@ Called by the node's block volume operations. Every step can be repeated; taking
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
 import stat
@@ -123,16 +124,22 @@ class BlockPathHandler:
     def attach_file_device(path: str) -> str:
         """The loop device of the file or device, attached now if there is none yet (BLOCK-07).
 
+        One that was attached here before and has lost its path, because the device's bind mount was taken away behind
+        our back, is let go of: nobody would find it again, and it keeps the device busy.
+
         :raises MountError: it does not exist or cannot be attached.
         """
         existing = loop.find(path)
-        return existing[0] if existing else loop.attach(path)
+        _detach_lost(path, existing)
+        return existing[0] if existing else loop.attach(path, label=_label(path))
 
     @staticmethod
     def detach_file_device(path: str) -> None:
         """Detach every loop device of the file or device; success when there is none."""
-        for device in loop.find(path):
+        found = loop.find(path)
+        for device in found:
             loop.detach(device)
+        _detach_lost(path, found)
 
     @staticmethod
     def get_loop_device(path: str) -> str:
@@ -174,6 +181,17 @@ class BlockPathHandler:
             action=f"find the global map path of {map_path}",
             subject=map_path,
         )
+
+
+def _label(path: str) -> str:
+    """By which a loop device is known again, whatever became of the path that it was attached at."""
+    return f"volumehost-map:{hashlib.sha256(os.fsencode(path)).hexdigest()[:40]}"
+
+
+def _detach_lost(path: str, others: list[str]) -> None:
+    for lost in loop.list_attached():
+        if lost.label == _label(path) and lost.device not in others:
+            loop.detach(lost.device)
 
 
 def _is_name(text: str) -> bool:

@@ -15,7 +15,7 @@ from volumehost.errors import (
     VolumesFailedError,
     WaitTimeoutError,
 )
-from volumehost.mount import syscalls
+from volumehost.mount import loop, syscalls
 from volumehost.node.states import DeviceState, MountState
 
 pytestmark = pytest.mark.root
@@ -253,16 +253,21 @@ def test_an_unmap_that_fails_is_tried_again_from_its_first_step(
 
 
 def test_br58_a_device_bind_that_vanished_is_mapped_again(manager, block_disk, block_claim, block_pod, root, mounts):
+    """And the loop device that pinned the one that is gone is let go of: it would keep the device busy for ever."""
     plugin = block_disk()
     node = manager(plugin)
     block_claim(node.api)
     status = node.mount_pod(block_pod(), timeout=30)
     bind = f"{root}/plugins/example.com/block/volumeDevices/pv-claim/dev/{status.uid}"
+    labels = [each.label for each in loop.list_attached() if each.backing_file == bind]
+    assert len(labels) == 1
     syscalls.umount2(bind, syscalls.MNT_DETACH)
     with pytest.raises(FailedPreconditionError, match='cannot find volume "v" to map into container "c"'):
         node.container_mounts(status)
     assert node.mount_pod(block_pod(), timeout=30).ready
     assert bind in mounts()
+    node.unmount_pod("web", timeout=30)
+    assert [each for each in loop.list_attached() if each.label in labels] == []
 
 
 def test_br52_a_device_that_hangs_when_it_is_set_up_can_be_waited_out(

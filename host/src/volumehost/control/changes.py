@@ -29,6 +29,8 @@ _OWN_PREFIX = "volumehost.io/"
 _Fingerprint = tuple[str, int, bool, int]
 #: The fingerprint of each object when it was last seen.
 _Memory = dict[tuple[type["KubeObject"], Key], _Fingerprint]
+#: Keys to be looked at: whether a backoff is cut short, and whether it begins anew.
+_Found = list[tuple[Item, bool, bool]]
 
 
 class ChangeFeed:
@@ -70,9 +72,14 @@ class ChangeFeed:
         memory: _Memory = {}
         while not self._stop.is_set():
             before, memory = memory, {}
+            # Nothing is begun before all that there is was seen: what is only told late would look like a change.
+            present: _Found | None = []
             try:
                 for event in self._events(kinds):
-                    self._hand_on(event, memory, before)
+                    if event.type != "ADDED" and present is not None:
+                        self._begin_with(present)
+                        present = None
+                    self._hand_on(event, memory, before, present)
                     if event.type == "BOOKMARK":
                         before = {}
                     if self._stop.is_set():
@@ -95,16 +102,24 @@ class ChangeFeed:
             return self._api.watch_kinds(kinds, stop=self._stop.is_set, timeout=RESYNC_SECONDS)
         return self._api.watch(kinds[0], stop=self._stop.is_set, timeout=RESYNC_SECONDS)
 
-    def _hand_on(self, event: WatchEvent[Any], memory: _Memory, before: _Memory) -> None:
+    def _begin_with(self, present: _Found) -> None:
+        for item, urgent, fresh in present:
+            self._queue.add(item, urgent=urgent, fresh=fresh)
+
+    def _hand_on(self, event: WatchEvent[Any], memory: _Memory, before: _Memory, present: _Found | None) -> None:
         version = event.object.metadata.resource_version
         if event.type != "BOOKMARK":
-            self._affect(event, memory, before)
+            found = self._affect(event, memory, before)
+            if present is not None:
+                present += found
+            else:
+                self._begin_with(found)
         if version.isdigit() and (event.type == "BOOKMARK" or self._position >= 0):
             self._position = max(self._position, int(version))
         self.changed()
 
-    def _affect(self, event: WatchEvent[Any], memory: _Memory, before: _Memory) -> None:
-        """Enter the keys. ``before`` is what was remembered when everything began to be told anew."""
+    def _affect(self, event: WatchEvent[Any], memory: _Memory, before: _Memory) -> _Found:
+        """The keys affected. ``before`` is what was remembered when everything began to be told anew."""
         obj = event.object
         kind, own = type(obj), Key.of(obj)
         now = _fingerprint(obj)
@@ -113,12 +128,14 @@ class ChangeFeed:
             memory.pop((kind, own), None)
         else:
             memory[kind, own] = now
+        found: _Found = []
         for controller, affects in self._routes.get(kind, ()):
             for key in affects(obj):
                 primary = kind is controller.kind and key == own
                 urgent = now != last or event.type == "DELETED" or (not primary and event.type == "MODIFIED")
                 fresh = primary and (last is None or now[:3] != last[:3])
-                self._queue.add(Item(controller, key), urgent=urgent, fresh=fresh)
+                found.append((Item(controller, key), urgent, fresh))
+        return found
 
 
 def _fingerprint(obj: KubeObject) -> _Fingerprint:

@@ -134,7 +134,7 @@ class ExpandController:
         if decision.is_new:
             refusal = expansion_refusal(self._api, claim)
             if refusal is not None:
-                self._tell_once(claim, refusal)
+                self._tell_once(claim, refusal, message_of(refusal))
                 return None
         left = self._left_alone(claim, target)
         if left > 0:
@@ -252,30 +252,33 @@ class ExpandController:
             status.failed(claim, error, FINAL_ERROR, state=CONTROLLER_INFEASIBLE)
             self._leave_alone(claim, target)
             return INFEASIBLE_SECONDS
-        status.failed(claim, error, FINAL_ERROR)
         if any(isinstance(link, FailedPreconditionError) for link in error_chain(error)):
             users = users_in_words(self._api, claim, volume)
             if users:
                 # The driver grows volumes only while nobody uses them: no use in asking before they are gone.
                 self._refused_in_use.add(claim.metadata.uid)
-                return self._postpone(claim, users)
+                return self._postpone(claim, users, error)
+        status.failed(claim, error, FINAL_ERROR)
         raise error
 
-    def _postpone(self, claim: PersistentVolumeClaim, users: list[str]) -> float:
+    def _postpone(
+        self, claim: PersistentVolumeClaim, users: list[str], refusal: VolumeHostError | None = None
+    ) -> float:
+        reason = f"the driver expands a volume only while it is not in use, and it is used by {', '.join(users)}"
         error = FailedPreconditionError(
-            f"the driver expands a volume only while it is not in use, and it is used by {', '.join(users)}",
+            reason if refusal is None else f"{reason}: {message_of(refusal)}",
             action=f"expanding claim {claim.metadata.namespace}/{claim.metadata.name}",
             subject=claim.metadata.name,
             hint="it is expanded as soon as they have ended",
         )
-        self._tell_once(claim, error)
+        self._tell_once(claim, error, reason)
         self._context.progress(claim, f"waiting for the end of {', '.join(users)}")
         return IN_USE_SECONDS
 
-    def _tell_once(self, claim: PersistentVolumeClaim, error: VolumeHostError) -> None:
+    def _tell_once(self, claim: PersistentVolumeClaim, error: VolumeHostError, reason: str) -> None:
         """An event and a condition, once for each reason."""
         condition = claim_condition(claim, "ControllerResizeError")
-        if condition is not None and message_of(error) in condition.message:
+        if condition is not None and reason in condition.message:
             return
         self._context.event(claim, "Warning", "VolumeResizeFailed", message_of(error))
         try:

@@ -213,8 +213,7 @@ def test_deleting_an_uncertain_volume_is_tried_until_it_works(world: Any, make: 
     world.wait(lambda: bool(world.events("ProvisioningFailed")))
     claim = world.claim()
     world.api.delete(type(claim), "data", "default")
-    world.wait(lambda: world.gone(claim))
-    assert not world.driver.volumes
+    world.wait(lambda: world.gone(claim) and not world.driver.volumes)
     assert world.driver.count("create_volume") == 2, "once its handle is known only the deletion is repeated"
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 FIELD_MANAGER = "volumehost-apply"
 
 #: How often an apply starts anew when somebody else changes the object at the same time.
-ATTEMPTS = 20
+ATTEMPTS = 100
 
 Outcome = Literal["created", "configured", "unchanged"]
 

@@ -89,7 +89,7 @@ def test_a_driver_that_leaves_is_gone_and_back_when_it_is_back(registering, new_
     first = wait_until(lambda: drivers.store.get(FAKE), "the driver")
     registering.stop(0)
     wait_until(lambda: drivers.store.get(FAKE) is None, "its end")
-    with pytest.raises(StorageDriverUnavailableError, match="was removed|is not registered"):
+    with pytest.raises(StorageDriverUnavailableError, match=r"was removed|is not registered"):
         drivers.driver(FAKE, timeout=0)
     registering.start()
     wait_until(lambda: drivers.store.get(FAKE), "its return")

@@ -1,0 +1,1 @@
+"""Metrics of a node under the kubelet's names, for Prometheus."""

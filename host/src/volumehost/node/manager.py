@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from volumehost.loader.manager import VolumePluginManager
     from volumehost.node.containers import ContainerMounts
     from volumehost.node.executor import OperationMetrics
+    from volumehost.node.explaining.explanation import PodExplanation
     from volumehost.node.operations import StepObserver
     from volumehost.node.orphans import OrphanedPod
     from volumehost.node.status import PodStatus
@@ -341,6 +342,15 @@ class VolumeManager:
     def pod_status(self, pod: Pod) -> PodStatus:
         """One pod, as it is in the API."""
         return self._now.parts.status.of_pod(pod)
+
+    def explain(self, pod: Pod | PodStatus) -> PodExplanation:
+        """Why the pod's volumes are not mounted, or not gone: where each is, what it waits for, what to do (BR-83).
+
+        :param pod: as the API has it; what :meth:`status` returned, of a pod that is in no API any more.
+        """
+        from volumehost.node.explaining.explain import explain_live
+
+        return explain_live(self._now.parts, pod)
 
     def container_mounts(self, pod: Pod | PodStatus) -> list[ContainerMounts]:
         """For each container of a mounted pod, what to mount where.

@@ -5,6 +5,7 @@ A finalizer of ours keeps the object until the last volume is gone, so that a de
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from volumehost.errors import (
     InvalidObjectError,
     ObjectNotFoundError,
 )
+from volumehost.node.pods import ENDED_ANNOTATION
 
 if TYPE_CHECKING:
     from volumehost.api.client import ApiClient
@@ -93,6 +95,17 @@ def delete_pod(api: ApiClient, pod: Pod) -> Pod | None:
         return api.delete(type(pod), pod.metadata.name, pod.metadata.namespace, uid=pod.metadata.uid)
     except (ObjectNotFoundError, ConflictError):  # gone, or another pod under the same name
         return None
+
+
+def mark_workload_ended(api: ApiClient, pod: Pod) -> None:
+    """Record on the pod the word that its workload has ended, so that it outlives whoever acts on it (BR-51).
+
+    A pod that is gone, or that another one of the same name has replaced, needs no word.
+    """
+    annotations = {ENDED_ANNOTATION: "true"}
+    condition = {"annotations": annotations, "uid": pod.metadata.uid}
+    with contextlib.suppress(ObjectNotFoundError, ConflictError):
+        api.patch(type(pod), pod.metadata.name, {"metadata": condition}, pod.metadata.namespace)
 
 
 def release_pod(api: ApiClient, name: str, namespace: str, uid: str, *, known: Pod | None = None) -> None:

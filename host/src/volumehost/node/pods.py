@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 #: Phases in which no container of the pod runs any more or ever will again.
 ENDED_PHASES = frozenset({"Succeeded", "Failed"})
 
+#: The annotation, with the value "true", by which a user or a program gives the word that the pod's workload has ended.
+ENDED_ANNOTATION = "volumehost.io/workload-ended"
+
 
 @dataclass(frozen=True, slots=True)
 class UsedVolumes:
@@ -56,11 +59,11 @@ def fs_user_of(pod: Pod) -> int | None:
 
 
 def workload_has_ended(pod: Pod) -> bool:
-    """Whether the pod itself says that its workload is over: phase Succeeded or Failed.
+    """Whether the pod itself says that its workload is over: phase Succeeded or Failed, or the annotation for that.
 
     A deletion timestamp alone is no such word (BR-51): its containers may still be in their grace period.
     """
-    return pod.status.phase in ENDED_PHASES
+    return pod.status.phase in ENDED_PHASES or pod.metadata.annotations.get(ENDED_ANNOTATION) == "true"
 
 
 def is_local_ephemeral(volume: Volume) -> bool:

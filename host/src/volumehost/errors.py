@@ -50,6 +50,7 @@
     |-- MetricsError                    NotSupportedMetricsError, NoPathMetricsError, FsInfoMetricsError
     |-- RootDirectoryError              the root directory cannot be used
     |   `-- RootDirectoryLockedError    another manager works on it
+    |-- AgentGoneError                  the agent that was asked does not run, or does not answer
     |-- WaitTimeoutError                a wait ended; says what it waited for and the last error of each
     `-- VolumesFailedError              volumes of a pod cannot be mounted; says which and why
 
@@ -235,6 +236,10 @@ class RootDirectoryLockedError(RootDirectoryError):
     ) -> None:
         super().__init__(reason, action=action, subject=subject, hint=hint)
         self.pid = pid
+
+
+class AgentGoneError(VolumeHostError):
+    """No agent answers on the control socket of the root directory: it does not run, or ended meanwhile."""
 
 
 class MountError(VolumeHostError):

@@ -21,13 +21,10 @@ _SIMPLE = (str, int, float, bool, type(None))
 
 def error_to_wire(error: BaseException) -> dict[str, Any]:
     """The error as plain values: its kind in the tree of errors, its attributes, its notes and its words."""
-    kind = next(
-        (each for each in type(error).__mro__ if getattr(errors, each.__name__, None) is each), VolumeHostError
-    )
+    kind = next((each for each in type(error).__mro__ if getattr(errors, each.__name__, None) is each), VolumeHostError)
     fields = {name: _plain(value) for name, value in vars(error).items() if not name.startswith("_")}
     if not isinstance(error, VolumeHostError):
-        fields = {"reason": f"the agent failed: {type(error).__name__}: {error}", "action": "", "subject": "",
-                  "hint": "this is a defect of volumehost or of a plugin; the agent's log shows where it happened"}  # fmt: skip
+        fields = _defect(error)
     return {"kind": kind.__name__, "fields": fields, "notes": [str(note) for note in getattr(error, "__notes__", ())]}
 
 
@@ -43,6 +40,15 @@ def error_from_wire(data: dict[str, Any]) -> VolumeHostError:
     for note in data.get("notes", ()):
         error.add_note(str(note))
     return error
+
+
+def _defect(error: BaseException) -> dict[str, str]:
+    return {
+        "reason": f"the agent failed: {type(error).__name__}: {error}",
+        "action": "",
+        "subject": "",
+        "hint": "this is a defect of volumehost or of a plugin; the agent's log shows where it happened",
+    }
 
 
 def _plain(value: object) -> Any:

@@ -193,6 +193,15 @@ class ControlPlane:
             with self._progress:
                 self._progress.wait_for(lambda count=count: self._count != count, min(left, _ASK_SECONDS))  # type: ignore[misc]
 
+    def wait_for_progress(self, count: int, timeout: float) -> int:
+        """Wait at most ``timeout`` seconds until something was seen or done since ``count``, an earlier answer.
+
+        :returns: the count to go on from.
+        """
+        with self._progress:
+            self._progress.wait_for(lambda: self._count != count, timeout)
+            return self._count
+
     def explain(self, obj: KubeObject) -> list[str]:
         """What is being done for the object or keeps it, one line each.
 

@@ -8,7 +8,7 @@ Subpaths are the exception: they are bound to a safe place first, because a cont
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from volumehost.errors import FailedPreconditionError, UnsafePathError, VolumeHostError
 from volumehost.host_services import Subpath
@@ -60,6 +60,16 @@ class ContainerMounts:
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
         return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: object) -> Self:
+        """The reverse of :meth:`to_dict`; fields that are not known are passed over.
+
+        :raises msgspec.ValidationError: they are no mounts.
+        """
+        import msgspec
+
+        return msgspec.convert(data, cls)
 
 
 def container_mounts(services: Services, pod: Pod) -> list[ContainerMounts]:

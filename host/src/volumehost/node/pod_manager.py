@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from volumehost.api.client import ApiClient
     from volumehost.api.objects import KubeObject, Pod
     from volumehost.node.containers import ContainerMounts
-    from volumehost.node.explaining.explain import PodExplanation
+    from volumehost.node.explaining.explanation import PodExplanation
     from volumehost.node.status import PodStatus
 
 

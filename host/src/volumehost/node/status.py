@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Self
 
 #: States in which the volume can be used by containers.
 READY_STATES = frozenset({"mounted"})
@@ -78,6 +78,16 @@ class PodStatus:
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
         return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: object) -> Self:
+        """The reverse of :meth:`to_dict`; fields that are not known are passed over.
+
+        :raises msgspec.ValidationError: it is no status.
+        """
+        import msgspec
+
+        return msgspec.convert(data, cls)
 
 
 def pod_state(volumes: tuple[VolumeStatus, ...], *, ending: bool) -> str:

@@ -9,10 +9,12 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from volumehost.agent.wire import error_to_wire
+from volumehost.api.objects import Pod
 from volumehost.errors import ApiError, InvalidObjectError, VolumeHostError
+from volumehost.node.pod_objects import FINALIZER, find_pod, mark_workload_ended
 
 if TYPE_CHECKING:
-    from volumehost.api.objects import KubeObject, Pod
+    from volumehost.api.objects import KubeObject
     from volumehost.node.manager import VolumeManager
 
 Arguments = Mapping[str, Any]
@@ -63,10 +65,17 @@ class ControlCalls:
 
     def unmount_pod(self, arguments: Arguments) -> None:
         """End the pod, and wait for a while until it is gone."""
-        self._manager.unmount_pod(_text(arguments, "name"), _text(arguments, "namespace"), timeout=_timeout(arguments))
+        name, namespace = _text(arguments, "name"), _text(arguments, "namespace")
+        pod = find_pod(self._manager.api, name, namespace)
+        if pod is not None:
+            mark_workload_ended(self._manager.api, pod)
+        self._manager.unmount_pod(name, namespace, timeout=_timeout(arguments))
 
     def unmount_all(self, arguments: Arguments) -> Any:
         """End all pods, and wait for a while until they are gone."""
+        for pod in self._manager.api.list(Pod).items:
+            if FINALIZER in pod.metadata.finalizers:
+                mark_workload_ended(self._manager.api, pod)
         return self._manager.unmount_all(timeout=_timeout(arguments))
 
     def container_mounts(self, arguments: Arguments) -> Any:
@@ -101,7 +110,6 @@ class ControlCalls:
     def _pod(self, arguments: Arguments) -> Pod:
         """The pod as the API has it now, when that is the same pod; else as the caller knows it."""
         from volumehost.api.convert import to_object
-        from volumehost.api.objects import Pod
 
         given = to_object(Pod, arguments.get("pod"))
         try:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from volumehost.api.client import ApiClient
     from volumehost.api.objects import KubeObject, Pod
+    from volumehost.api.store import EmbeddedStore
     from volumehost.node.containers import ContainerMounts
     from volumehost.node.explaining.explanation import PodExplanation
     from volumehost.node.status import PodStatus
@@ -31,12 +32,13 @@ class AgentManager:
     """The manager of a running agent. A context manager; a PodManager. Not safe for threads, make one for each.
 
     :param root_dir: the agent's root directory, links resolved.
-    :param api: the store that the agent works on.
+    :param open_api: opens the store that the agent works on, closed with the manager.
     """
 
-    def __init__(self, root_dir: str, api: ApiClient) -> None:
+    def __init__(self, root_dir: str, open_api: Callable[[], EmbeddedStore]) -> None:
         self.root_dir = root_dir
-        self.api = api
+        self._open_api = open_api
+        self._api: EmbeddedStore | None = None
         self._connection = Connection(f"{root_dir}/{SOCKET_NAME}")
 
     def __enter__(self) -> Self:
@@ -52,6 +54,15 @@ class AgentManager:
     ) -> None:
         """Hang up."""
         self._connection.close()
+        if self._api is not None:
+            self._api.close()
+
+    @property
+    def api(self) -> ApiClient:
+        """The store that the agent works on."""
+        if self._api is None:
+            self._api = self._open_api()
+        return self._api
 
     @cached_property
     def control(self) -> AgentControllers:

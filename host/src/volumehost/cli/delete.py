@@ -123,10 +123,12 @@ def _wanted(
 
 
 def _delete(settings: Settings, store: EmbeddedStore, kind: Kind[KubeObject], obj: KubeObject, deadline: float) -> None:
-    from volumehost.node.pod_objects import FINALIZER
+    from volumehost.api.objects import Pod
+    from volumehost.node.pod_objects import FINALIZER, mark_workload_ended
 
     metadata = obj.metadata
-    if kind.kind == "Pod" and FINALIZER in metadata.finalizers:
+    if isinstance(obj, Pod) and FINALIZER in metadata.finalizers:
+        mark_workload_ended(store, obj)  # whoever comes next goes on, should this process be killed
         _unmount(settings, store, (kind, metadata.name, metadata.namespace), deadline)
     else:
         store.delete(kind.struct, metadata.name, metadata.namespace, uid=metadata.uid)

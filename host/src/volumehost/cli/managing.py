@@ -1,4 +1,4 @@
-"""What the commands that mount and unmount share: a volume manager of their own, for as long as they need it."""
+"""What the commands that mount and unmount share: a volume manager, their own or the one of the agent that runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from volumehost.errors import FailedPreconditionError
 
 if TYPE_CHECKING:
     from volumehost.cli.options import Settings
-    from volumehost.node.manager import VolumeManager
+    from volumehost.node.pod_manager import PodManager
 
 #: As long as the kubelet waits for a pod's volumes.
 DEFAULT_TIMEOUT = "2m3s"
@@ -54,11 +54,11 @@ def make_room(settings: Settings) -> None:
 @contextmanager
 def volume_manager(
     settings: Settings, timeout: float, *, unless: Callable[[], bool] = lambda: False
-) -> Iterator[VolumeManager | None]:
+) -> Iterator[PodManager | None]:
     """A manager at work on the root directory, as soon as no other process has it; None when ``unless`` came true.
 
-    Checks first that this process can mount at all, before anything is made. The command's own output has to wait for
-    the end of the block.
+    While an agent has the root directory, it is the agent's. One of its own first checks that this process can mount at
+    all, before anything is made. The command's own output has to wait for the end of the block.
 
     :raises MissingPrivilegeError: it cannot.
     :raises WaitTimeoutError: another process kept the root directory for ``timeout`` seconds.
@@ -69,18 +69,36 @@ def volume_manager(
     from volumehost.node.manager import VolumeManager
     from volumehost.node.turn import manager_in_turn
 
-    check_mount_privileges()
-
     def make() -> VolumeManager:
+        check_mount_privileges()
         return VolumeManager(settings.root, node_name=settings.node_name)
 
-    with plugins_print_to_stderr(), manager_in_turn(make, timeout, on_wait=_tell, unless=unless) as manager:
+    with (
+        plugins_print_to_stderr(),
+        manager_in_turn(make, timeout, join=lambda: agent_manager(settings), on_wait=_tell, unless=unless) as manager,
+    ):
         if manager is not None:
             hold_reserve(manager.root_dir)
         yield manager
 
 
-def at_work(manager: VolumeManager | None) -> VolumeManager:
+@contextmanager
+def agent_manager(settings: Settings) -> Iterator[PodManager]:
+    """The manager of the agent that has the root directory.
+
+    :raises AgentGoneError: none is there.
+    """
+    from volumehost.agent.client import AgentManager
+    from volumehost.api.store import EmbeddedStore
+    from volumehost.hosts.layout import Layout
+    from volumehost.hosts.root_dir import resolve_root_dir
+
+    root_dir = resolve_root_dir(settings.root)
+    with AgentManager(root_dir, lambda: EmbeddedStore(Layout(root_dir).store_file())) as manager:
+        yield manager
+
+
+def at_work(manager: PodManager | None) -> PodManager:
     """The manager, where there is no reason not to have one."""
     if manager is None:
         raise FailedPreconditionError("there is no volume manager", action="working on the root directory")

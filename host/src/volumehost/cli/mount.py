@@ -20,7 +20,7 @@ from volumehost.errors import InvalidObjectError, VolumeHostError
 if TYPE_CHECKING:
     from volumehost.api.manifests import Manifest
     from volumehost.api.objects import Pod
-    from volumehost.node.manager import VolumeManager
+    from volumehost.node.pod_manager import PodManager
     from volumehost.node.status import PodStatus
 
 #: How often a volume is tried before the command gives up on it: what fails once may be busy, what fails thrice is not.
@@ -88,7 +88,7 @@ def _read(settings: Settings, filenames: Sequence[str], name: str | None) -> lis
 
 
 def _store(
-    manager: VolumeManager, manifests: Sequence[Manifest], name: str | None, namespace: str
+    manager: PodManager, manifests: Sequence[Manifest], name: str | None, namespace: str
 ) -> tuple[list[Pod], list[Exception]]:
     """Put what the manifests hold into the API, pods last: the pods to be mounted, and the errors of what failed."""
     from volumehost.api.apply import apply_object
@@ -113,7 +113,7 @@ def _store(
     return pods, errors
 
 
-def _wait(manager: VolumeManager, pods: Sequence[Pod], deadline: float, verbosity: int) -> list[Exception]:
+def _wait(manager: PodManager, pods: Sequence[Pod], deadline: float, verbosity: int) -> list[Exception]:
     """Wait for each pod; the errors of those whose volumes are not all mounted."""
     errors: list[Exception] = []
 

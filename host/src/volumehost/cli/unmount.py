@@ -18,7 +18,7 @@ from volumehost.cli.progress import progress
 from volumehost.errors import ObjectNotFoundError, VolumeHostError
 
 if TYPE_CHECKING:
-    from volumehost.node.manager import VolumeManager
+    from volumehost.node.pod_manager import PodManager
 
 
 @click.command(
@@ -65,7 +65,7 @@ def unmount(settings: Settings, pods: tuple[str, ...], *, all_pods: bool, timeou
 
 
 def _unmount(
-    manager: VolumeManager, pods: Sequence[str], namespace: str, deadline: float
+    manager: PodManager, pods: Sequence[str], namespace: str, deadline: float
 ) -> tuple[list[str], list[VolumeHostError]]:
     if not pods:
         return manager.unmount_all(timeout=max(0.0, deadline - time.monotonic())), []
@@ -82,7 +82,7 @@ def _unmount(
     return done, errors
 
 
-def _lines(manager: VolumeManager) -> list[str]:
+def _lines(manager: PodManager) -> list[str]:
     ending = [status for status in manager.status() if status.state == "unmounting"]
     return [
         "unmounting",

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from volumehost.api.objects import KubeObject, Pod
     from volumehost.api.store import EmbeddedStore
     from volumehost.cli.options import Settings
-    from volumehost.control.plane import ControlPlane
+    from volumehost.node.pod_manager import Controllers
 
 #: How often something is tried before a command gives up on it: what fails once may be busy, what fails thrice is not.
 ATTEMPTS = 3
@@ -107,7 +107,7 @@ def bring_all_about(settings: Settings, wishes: Sequence[Wish], timeout: float) 
     return [error for error in found if error is not None]
 
 
-def _outcome(plane: ControlPlane, wish: Wish) -> VolumeHostError | bool | None:
+def _outcome(plane: Controllers, wish: Wish) -> VolumeHostError | bool | None:
     """True when it is done, or as good as that; why it will not be; None while it may yet."""
     if wish.is_done():
         return True
@@ -119,7 +119,7 @@ def _outcome(plane: ControlPlane, wish: Wish) -> VolumeHostError | bool | None:
     return wish.problem() or (None if wish.insists else True)
 
 
-def _failure(plane: ControlPlane, wish: Wish) -> VolumeHostError | None:
+def _failure(plane: Controllers, wish: Wish) -> VolumeHostError | None:
     """The error of what has failed often enough."""
     for obj in wish.objects():
         record = plane.failure(obj)
@@ -128,11 +128,11 @@ def _failure(plane: ControlPlane, wish: Wish) -> VolumeHostError | None:
     return None
 
 
-def _is_retried(plane: ControlPlane, wish: Wish) -> bool:
+def _is_retried(plane: Controllers, wish: Wish) -> bool:
     return any(plane.failure(obj) is not None for obj in wish.objects())
 
 
-def _late(plane: ControlPlane, wish: Wish, timeout: float) -> WaitTimeoutError:
+def _late(plane: Controllers, wish: Wish, timeout: float) -> WaitTimeoutError:
     return WaitTimeoutError(
         f"not so after {timeout:g} s",
         details=[line for obj in wish.objects() for line in plane.explain(obj)],
@@ -141,7 +141,7 @@ def _late(plane: ControlPlane, wish: Wish, timeout: float) -> WaitTimeoutError:
     )
 
 
-def _lines(plane: ControlPlane, wishes: Sequence[Wish]) -> list[str]:
+def _lines(plane: Controllers, wishes: Sequence[Wish]) -> list[str]:
     lines = []
     for wish in wishes:
         if not wish.is_done():

@@ -1,17 +1,20 @@
-"""Waits for a turn on a root directory: one manager works on it at a time, and one-shot commands are soon done."""
+"""Waits for a turn on a root directory: one manager works on it at a time, and one-shot commands are soon done.
+
+Where an agent has it for good, there is no turn to wait for: the caller works through the agent.
+"""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
-from volumehost.errors import RootDirectoryLockedError, WaitTimeoutError
+from volumehost.errors import AgentGoneError, RootDirectoryLockedError, WaitTimeoutError
 
 if TYPE_CHECKING:
-    from volumehost.node.manager import VolumeManager
+    from volumehost.node.pod_manager import PodManager
 
 #: Seconds between two looks at the lock of another process, which announces nothing.
 _PAUSE = 0.05
@@ -19,15 +22,18 @@ _PAUSE = 0.05
 
 @contextmanager
 def manager_in_turn(
-    make: Callable[[], VolumeManager],
+    make: Callable[[], AbstractContextManager[PodManager]],
     timeout: float,
     *,
+    join: Callable[[], AbstractContextManager[PodManager]] | None = None,
     on_wait: Callable[[int | None], None] = lambda pid: None,  # noqa: ARG005 - whoever waits silently
     unless: Callable[[], bool] = lambda: False,
-) -> Iterator[VolumeManager | None]:
-    """Enter a manager as soon as no other works on its root directory.
+) -> Iterator[PodManager | None]:
+    """Enter a manager as soon as no other works on its root directory, or that of the agent that has it.
 
     :param make: makes the manager, anew for each try.
+    :param join: makes the manager of the agent that has the root directory; entering it raises AgentGoneError when it
+        is none that has it.
     :param timeout: seconds to wait for the turn.
     :param on_wait: told once that it has to wait, and for which process.
     :param unless: asked while waiting; when it is true there is nothing left to do, and the manager is None.
@@ -36,12 +42,15 @@ def manager_in_turn(
     deadline = time.monotonic() + timeout
     pause, told = threading.Event(), False
     with ExitStack() as stack:
-        manager: VolumeManager | None = None
+        manager: PodManager | None = None
         while manager is None:
             try:
                 manager = stack.enter_context(make())
             except RootDirectoryLockedError as error:
                 if unless():
+                    break
+                manager = _joined(stack, join)
+                if manager is not None:
                     break
                 if time.monotonic() >= deadline:
                     raise WaitTimeoutError(
@@ -55,3 +64,13 @@ def manager_in_turn(
                     told = True
                 pause.wait(min(_PAUSE, max(0.0, deadline - time.monotonic())))
         yield manager
+
+
+def _joined(stack: ExitStack, join: Callable[[], AbstractContextManager[PodManager]] | None) -> PodManager | None:
+    """The agent's manager, entered; None where no agent is at work."""
+    if join is None:
+        return None
+    try:
+        return stack.enter_context(join())
+    except AgentGoneError:
+        return None

@@ -250,15 +250,24 @@ def test_metrics_are_told_of_every_run(manager, bind, nfs):
         def __init__(self):
             self.seen = []
 
-        def observe(self, operation, seconds, error):
-            self.seen.append((operation, seconds >= 0, error))
-            raise ValueError("metrics that fail disturb nobody")
+        def observe(self, operation, seconds, error, labels):
+            self.seen.append((operation, seconds >= 0, error, labels))
+            if "unmount" in operation:
+                raise ValueError("metrics that fail disturb nobody")
+
+        def mounted(self, seconds, labels):
+            self.seen.append(("overall", seconds >= 0, None, labels))
 
     metrics = Metrics()
     with manager(bind(), enter=False, metrics=metrics) as node:
         node.mount_pod(_pod(nfs("a")), timeout=20)
         node.unmount_pod("web", timeout=20)
-    assert metrics.seen == [("volume_mount", True, None), ("volume_unmount", True, None)]
+    labels = ("example.com/bind", False)
+    assert metrics.seen == [
+        ("volume_mount", True, None, labels),
+        ("overall", True, None, labels),
+        ("volume_unmount", True, None, labels),
+    ]
 
 
 def test_an_observer_is_told_of_every_step(manager, bind, nfs):

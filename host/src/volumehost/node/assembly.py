@@ -18,7 +18,7 @@ from volumehost.loader.manager import VolumePluginManager
 from volumehost.node.actual import ActualState
 from volumehost.node.claim_following import ClaimFollowing
 from volumehost.node.desired import DesiredState
-from volumehost.node.executor import HURRY_SECONDS, Executor, OperationMetrics
+from volumehost.node.executor import HURRY_SECONDS, Executor
 from volumehost.node.journal import Journal, read_boot_id
 from volumehost.node.live_status import LiveStatus
 from volumehost.node.local_control import LocalControl
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from volumehost.host_services import MountInterface
     from volumehost.hosts.tokens import Signer
     from volumehost.loader.events import DynamicPluginProber
+    from volumehost.node.operation_metrics import OperationMetrics
 
 logger = logging.getLogger(__name__)
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from volumehost.node.desired import VolumeUse
     from volumehost.node.journal_format import Fields
     from volumehost.node.records import AttachedVolume
+    from volumehost.spec import Spec
 
 ATTACHING, ATTACHED, DETACHING, DETACH_FAILED = "attaching", "attached", "detaching", "uncertain"
 
@@ -39,12 +40,15 @@ class AttachOperation:
     """One run of "attach this volume to this node"."""
 
     name = "volume_attach"
+    spec: Spec | None
+    requested_at: float | None = None
 
     def __init__(self, services: Services, use: VolumeUse) -> None:
         self._services = services
         self._use = use
         self.key = OperationKey(use.volume)
         self.pod_uid = use.pod_uid
+        self.plugin_name, self.spec = use.plugin.name, use.spec
 
     def intent(self) -> Sequence[Fields]:
         """Write "maybe attached" down before the call (BR-47), with all that a detach needs."""
@@ -138,11 +142,13 @@ class DetachOperation:
 
     name = "volume_detach"
     pod_uid = ""
+    requested_at: float | None = None
 
     def __init__(self, services: Services, volume: AttachedVolume) -> None:
         self._services = services
         self._volume = volume
         self.key = OperationKey(volume.name)
+        self.plugin_name, self.spec = volume.plugin_name, volume.spec
 
     def intent(self) -> Sequence[Fields]:
         """An attachment that may be gone is not counted on (DETACH-03)."""

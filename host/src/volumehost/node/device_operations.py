@@ -28,11 +28,13 @@ class DeviceTeardown:
 
     name: str
     pod_uid = ""
+    requested_at: float | None = None
 
     def __init__(self, services: Services, volume: AttachedVolume) -> None:
         self._services = services
         self._volume = volume
         self.key = OperationKey(volume.name)
+        self.plugin_name, self.spec = volume.plugin_name, volume.spec
 
     def intent(self) -> Sequence[Fields]:
         """Once the unmount was sent, the device is not mounted until a new mount succeeds (BR-32)."""

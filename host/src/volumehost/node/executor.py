@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from volumehost.errors import RootDirectoryError
 from volumehost.node.backoff import absent_driver
+from volumehost.node.operation_metrics import OperationLabels, OperationMetrics, labels_of
 from volumehost.node.operations import Failure, Operation, Services, Steps, intent_refused
 from volumehost.node.pending import OperationKey, PendingOperation, PendingOperations
 from volumehost.node.timers import Timers
@@ -21,14 +22,6 @@ logger = logging.getLogger(__name__)
 #: How often running operations are looked at, in seconds, and how soon when some wait for a worker.
 WATCH_SECONDS = 1.0
 HURRY_SECONDS = 0.05
-
-
-class OperationMetrics(Protocol):
-    """Counts finished operations (METRIC-01)."""
-
-    def observe(self, operation: str, seconds: float, error: BaseException | None) -> None:
-        """One run has ended."""
-        ...
 
 
 class _Begun(NamedTuple):
@@ -130,6 +123,8 @@ class Executor:
     def _run(self, operation: Operation, entry: PendingOperation, steps: Steps) -> None:
         started = self._services.clock()
         failure: BaseException | None = None
+        # Before it runs: afterwards the volume may be forgotten.
+        labels = labels_of(operation, self._services.actual) if self._metrics is not None else None
         try:
             operation.run(steps)
         except BaseException as error:  # noqa: BLE001 - on a worker every one is a plugin's own (NPO-17, BR-18)
@@ -139,7 +134,8 @@ class Executor:
                 self._watch_drivers()
             self._tell(operation, entry, failure)
         retry_in = self._pending.finish(entry, failure)
-        self._count(operation.name, self._services.clock() - started, failure)
+        if self._metrics is not None and labels is not None:
+            self._count(self._metrics, operation, labels, started, failure)
         self._pool.nearly_done()
         self.on_finished(operation.key.volume, operation.pod_uid, retry_in)
 
@@ -150,13 +146,21 @@ class Executor:
         except Exception:
             logger.exception("storage drivers cannot be watched; what waits for one looks again every few seconds")
 
-    def _count(self, name: str, seconds: float, failure: BaseException | None) -> None:
-        if self._metrics is None:
-            return
+    def _count(
+        self,
+        metrics: OperationMetrics,
+        operation: Operation,
+        labels: OperationLabels,
+        started: float,
+        failure: BaseException | None,
+    ) -> None:
+        now = self._services.clock()
         try:
-            self._metrics.observe(name, seconds, failure)
+            metrics.observe(operation.name, now - started, failure, labels)
+            if failure is None and operation.requested_at is not None:
+                metrics.mounted(now - operation.requested_at, labels)
         except Exception:
-            logger.exception("the metrics of %s were not taken", name)
+            logger.exception("the metrics of %s were not taken", operation.name)
 
     def _tell(self, operation: Operation, entry: PendingOperation, failure: BaseException) -> None:
         # The first failure is a warning; what happens again and again is told by status and counted events.

@@ -14,18 +14,22 @@ if TYPE_CHECKING:
 
     from volumehost.node.desired import VolumeUse
     from volumehost.node.journal_format import Fields
+    from volumehost.spec import Spec
 
 
 class ExpandOperation:
     """One run of "grow this volume"; how far it is stands in the claim's status, so a later run goes on with it."""
 
     name = "volume_fs_resize"
+    spec: Spec | None
+    requested_at: float | None = None
 
     def __init__(self, services: Services, use: VolumeUse) -> None:
         self._services = services
         self._use = use
         self.key = OperationKey(use.volume)
         self.pod_uid = use.pod_uid
+        self.plugin_name, self.spec = use.plugin.name, use.spec
 
     def intent(self) -> Sequence[Fields]:
         """Nothing to record: the claim tells it."""

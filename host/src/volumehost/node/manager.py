@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from volumehost.loader.events import DynamicPluginProber
     from volumehost.loader.manager import VolumePluginManager
     from volumehost.node.containers import ContainerMounts
-    from volumehost.node.executor import OperationMetrics
     from volumehost.node.explaining.explanation import PodExplanation
+    from volumehost.node.operation_metrics import OperationMetrics
     from volumehost.node.operations import StepObserver
     from volumehost.node.orphans import OrphanedPod
     from volumehost.node.status import PodStatus
@@ -212,6 +212,11 @@ class VolumeManager:
     def drivers(self) -> StorageDrivers:
         """The storage drivers of all loaded plugins."""
         return self._now.parts.services.control.drivers
+
+    @property
+    def parts(self) -> NodeParts:
+        """The parts of the manager at work, for the rooms above that tell of them: metrics, agent."""
+        return self._now.parts
 
     @property
     def root_dir(self) -> str:

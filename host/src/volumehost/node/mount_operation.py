@@ -38,6 +38,8 @@ class MountOperation(SetUpOperation):
         use, services = self._use, self._services
         if not self._begin(steps):
             return
+        if not self._was_mounted or use.remounts:
+            self.requested_at = use.requested_at
         steps.enter("check")
         self._check("SetUp")
         self._check_mount_options()

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from volumehost.node.local_control import LocalControl
     from volumehost.node.pending import OperationKey, PendingOperation
     from volumehost.node.timers import Timers
+    from volumehost.spec import Spec
 
 logger = logging.getLogger(__name__)
 
@@ -97,6 +98,11 @@ class Operation(Protocol):
     key: OperationKey
     #: The pod that it works for, "" for none.
     pod_uid: str
+    #: The volume's plugin, and its spec where that is known: what metrics and explanations name it by.
+    plugin_name: str
+    spec: Spec | None
+    #: When the wish was entered that a success fulfils, on the manager's clock; None where none is fulfilled by it.
+    requested_at: float | None
 
     def intent(self) -> Sequence[Fields]:
         """What to write to the journal before the first step."""

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from volumehost.node.desired import VolumeUse
     from volumehost.node.expansion import NodeExpansion
     from volumehost.node.journal_format import Fields
+    from volumehost.spec import Spec
     from volumehost.volumes import Attacher, BlockVolumeMapper, Mounter
 
 logger = logging.getLogger(__name__)
@@ -65,13 +66,18 @@ class SetUpOperation:
     #: The first word of its errors, and the reason of its event.
     prefix: str
     event_reason: str
+    spec: Spec | None
+    requested_at: float | None = None
 
     def __init__(self, services: Services, use: VolumeUse) -> None:
         self._services = services
         self._use = use
         self.key = OperationKey(use.volume, use.pod_uid)
         self.pod_uid = use.pod_uid
+        self.plugin_name, self.spec = use.plugin.name, use.spec
         self._reconstructed = False
+        #: This manager has mounted it for the pod before, whatever became of that.
+        self._was_mounted = False
         #: The pod has it already: this run refreshes what is in use.
         self._refreshes = False
 
@@ -110,6 +116,7 @@ class SetUpOperation:
                 use.plugin.release(plugin_user(use.volume, use.pod_uid))
             return False
         self._reconstructed = former is not None and former.reconstructed
+        self._was_mounted = former is not None and not former.reconstructed and bool(former.path)
         self._refreshes = former is not None and former.state is MountState.MOUNTED
         return True
 

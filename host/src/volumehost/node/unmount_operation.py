@@ -25,12 +25,14 @@ class PodTeardown:
     """What unmounting and unmapping have in common: intent, plugin, the end, and failures."""
 
     name: str
+    requested_at: float | None = None
 
     def __init__(self, services: Services, mount: MountedVolume) -> None:
         self._services = services
         self._mount = mount
         self.key = OperationKey(mount.volume, mount.pod_uid)
         self.pod_uid = mount.pod_uid
+        self.plugin_name, self.spec = mount.plugin_name, mount.spec
 
     def intent(self) -> Sequence[Fields]:
         """The rest is known from the mount's own record."""

@@ -1,0 +1,55 @@
+"""What is counted of operations, and under which labels: the seam between the executor and the metrics room.
+
+Whoever makes a manager hands in an :class:`OperationMetrics`; without one nothing is computed here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from volumehost.node.actual import ActualState
+    from volumehost.node.operations import Operation
+    from volumehost.spec import Spec
+
+
+class OperationLabels(NamedTuple):
+    """Whose operation it was: the plugin's name for metrics (UTIL-14), and whether CSI migration translated it."""
+
+    plugin: str
+    migrated: bool = False
+
+
+class OperationMetrics(Protocol):
+    """Counts finished operations (METRIC-01, METRIC-03). Called on workers, several at a time; must be quick."""
+
+    def observe(self, operation: str, seconds: float, error: BaseException | None, labels: OperationLabels) -> None:
+        """One run has ended; a run that found nothing to do counts as well.
+
+        :param operation: a name of METRIC-02, such as ``volume_mount``.
+        :param seconds: how long the run took.
+        :param error: why it failed, None when it did not.
+        """
+        ...
+
+    def mounted(self, seconds: float, labels: OperationLabels) -> None:
+        """A volume is ready for its pod, ``seconds`` after the pod's wish was entered (MOUNTOP-12)."""
+        ...
+
+
+def full_plugin_name(plugin_name: str, spec: Spec | None) -> str:
+    """The plugin's name for metrics: of a CSI volume with its driver, ``kubernetes.io/csi:<driver>`` (UTIL-14)."""
+    if spec is None or spec.source() != "csi":
+        return plugin_name
+    holder: Any = spec.volume if spec.volume is not None else spec.persistent_volume
+    source = holder.csi if spec.volume is not None else holder.spec.csi
+    return f"{plugin_name}:{source.driver}" if source.driver else plugin_name
+
+
+def labels_of(operation: Operation, actual: ActualState) -> OperationLabels:
+    """The labels of an operation; a teardown without a spec has that of the volume, where a record gave it one."""
+    spec = operation.spec
+    if spec is None:
+        volume = actual.get_volume(operation.key.volume)
+        spec = volume.spec if volume is not None else None
+    return OperationLabels(full_plugin_name(operation.plugin_name, spec), spec is not None and spec.migrated)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -84,6 +84,8 @@ class VolumeManager:
         drivers that want tokens of a pod's service account. By default tokens are signed with a key of the root
         directory where there is no cluster; in a cluster there are none without it.
     :param adopt: tear down volumes of which only a directory tells and that no pod wants; for a node's agent.
+    :param told_pods: do not ask the API which pods there are: the caller has sources of its own, and tells by
+        :meth:`set_known_pods` once all of them have told theirs. Until then nothing that seems unwanted is unmounted.
     :param share_root: put the root directory on a shared mount, so that mounts reach containers that run already; for
         a node's agent. The mount stays.
     :param controllers: bind and provision claims, attach and grow volumes in this process, as a cluster's control plane
@@ -107,6 +109,7 @@ class VolumeManager:
         mounter: MountInterface | None = None,
         token_signer: Signer | None = None,
         adopt: bool = False,
+        told_pods: bool = False,
         share_root: bool = False,
         controllers: bool | None = None,
         observer: StepObserver | None = None,
@@ -133,6 +136,7 @@ class VolumeManager:
             boot_id=boot_id,
         )
         self._exit_grace = exit_grace
+        self._told_pods = told_pods
         self._at_work: _AtWork | None = None
         self._privileged = False
 
@@ -156,9 +160,10 @@ class VolumeManager:
             upkeep = Upkeep(parts, api, at_work.mounting)
             parts.claims.changed = at_work.mounting.resolve
             if parts.services.actual.pods() or parts.found.ended_pods:
-                upkeep.learn_pods()
+                if not self._told_pods:
+                    upkeep.learn_pods()
                 at_work.unmounting.finish_what_was_begun()
-            else:
+            elif not self._told_pods:
                 parts.populator.set_known(())
             parts.reconciler.run()
             upkeep.begin()
@@ -261,6 +266,21 @@ class VolumeManager:
         :raises WaitTimeoutError: the time is over; ``details`` likewise (BR-83).
         """
         return self._now.mounting.wait(pod, timeout, attempts)
+
+    def set_known_pods(self, pods: Iterable[Pod]) -> None:
+        """All sources of a manager made with ``told_pods`` have told their pods: these are all there are (POP-02).
+
+        What belongs to none of them is unmounted from now on. Pods that come later need no mention here.
+        """
+        self._now.parts.populator.set_known(pods)
+        self._now.parts.reconciler.resync()
+
+    def end_pod(self, uid: str, namespace: str, name: str) -> None:
+        """The workload of the pod has ended (BR-51): unmount its volumes, then remove its directory and our finalizer.
+
+        Returns at once; what takes longer goes on, also in a later manager. May be repeated.
+        """
+        self._now.unmounting.begin(uid, namespace, name)
 
     def unmount_pod(self, name: str, namespace: str = DEFAULT_NAMESPACE, *, timeout: float = POD_TIMEOUT) -> None:
         """Delete the pod, unmount all its volumes, remove its directory; the word that its workload has ended.

@@ -48,6 +48,13 @@ class PodUnmounting:
             self._parts.reconciler.look_at_volume(volume)
         self._parts.waits.notify(uid)
 
+    def begin(self, uid: str, namespace: str, name: str) -> None:
+        """End the pod without waiting: it is finished when its last volume is gone. May be repeated."""
+        if not self._parts.populator.has_ended(uid) or self._journal.entry("", uid) is None:
+            self.end(uid, namespace, name)
+            self._finish_later(uid)
+            self._parts.reconciler.run()
+
     def wait(self, uid: str, label: str, seconds: float) -> None:
         """Wait until nothing of the pod is mounted any more, and what it alone used is off the node.
 

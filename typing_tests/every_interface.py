@@ -22,6 +22,7 @@ from volumehost import (
     DeviceUnmounter,
     ExpandableVolumePlugin,
     FoundDeviceMount,
+    MetricsCollector,
     Mounter,
     NodeExpandableVolumePlugin,
     NodeResizeOptions,
@@ -71,6 +72,10 @@ class EveryPlugin:
 
     @hookimpl
     def get_spec_translators(self) -> Mapping[str, SpecTranslator] | None:
+        return None
+
+    @hookimpl
+    def get_metrics_collectors(self) -> Sequence[MetricsCollector] | None:
         return None
 
     @hookimpl

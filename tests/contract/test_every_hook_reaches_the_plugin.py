@@ -49,6 +49,10 @@ class EveryPlugin:
         return "drivers"
 
     @hookimpl
+    def get_metrics_collectors(self):
+        return ("collector",)
+
+    @hookimpl
     def get_volume_sources(self):
         return ("flex_volume",)
 
@@ -216,6 +220,7 @@ def test_hooks_of_every_plugin(loaded):
     assert not plugin.can_support(spec="other")
     assert plugin.get_volume_sources() == ("flex_volume",)
     assert plugin.get_storage_drivers() == "drivers"
+    assert plugin.get_metrics_collectors() == ("collector",)
     assert plugin.requires_remount("mine")
     assert plugin.supports_mount_option()
     assert plugin.supports_selinux_context_mount(spec="mine")

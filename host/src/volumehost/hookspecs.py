@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         DeviceMounter,
         DeviceUnmounter,
         FoundDeviceMount,
+        MetricsCollector,
         Mounter,
         NodeResizeOptions,
         Provisioner,
@@ -61,6 +62,7 @@ OPTIONAL_HOOKS: dict[str, Any] = {
     "shutdown": None,
     "get_storage_drivers": None,
     "get_spec_translators": None,
+    "get_metrics_collectors": None,
     "find_device_mounts": (),
 }
 
@@ -168,6 +170,14 @@ class VolumePlugin(Protocol):
         Optional; None means that it takes over none. Asked once, after ``init``. For a volume of such a kind the node
         and the controllers look up the plugin of the spec that the translator returns, whoever that is: this is how
         volumes of a type that was built into Kubernetes reach the CSI driver that serves them now (CSI-MIG-01).
+        """
+        return None
+
+    @hookspec(firstresult=True)
+    def get_metrics_collectors(self) -> Sequence[MetricsCollector] | None:
+        """What the plugin itself counts, for whoever exports metrics.
+
+        Optional; None means nothing. Asked at each scrape; it must be quick and wait for nobody.
         """
         return None
 

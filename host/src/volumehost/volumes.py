@@ -10,9 +10,9 @@ raise a final error once its mount exists.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from volumehost.api.objects import Node, PersistentVolume, PersistentVolumeClaim, Pod, TopologySelectorTerm
@@ -315,4 +315,16 @@ class SpecTranslator(Protocol):
         :param spec: of a pod's volume or of a PersistentVolume; borrowed.
         :param namespace: the pod's, "" for a PersistentVolume without a pod.
         """
+        ...
+
+
+class MetricsCollector(Protocol):
+    """What ``get_metrics_collectors`` hands out; a collector in the sense of prometheus-client.
+
+    A family whose name another collector has too is merged with it, where both have the same type. One that the host
+    itself exports, such as ``storage_operation_duration_seconds``, takes further operations of the plugin's own.
+    """
+
+    def collect(self) -> Iterable[Any]:
+        """Families (``prometheus_client.Metric``) as they are now; labels must have few values. Must not wait."""
         ...

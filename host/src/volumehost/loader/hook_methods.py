@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         DeviceMounter,
         DeviceUnmounter,
         FoundDeviceMount,
+        MetricsCollector,
         Mounter,
         NodeResizeOptions,
         Provisioner,
@@ -68,6 +69,9 @@ class HookMethods:
         return None
 
     def get_spec_translators(self) -> Mapping[str, SpecTranslator] | None:
+        return None
+
+    def get_metrics_collectors(self) -> Sequence[MetricsCollector] | None:
         return None
 
     def requires_remount(self, spec: Spec) -> bool:

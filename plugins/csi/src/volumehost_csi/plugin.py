@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         DeviceMounter,
         DeviceUnmounter,
         FoundDeviceMount,
+        MetricsCollector,
         Mounter,
         NodeResizeOptions,
         ReconstructedVolume,
@@ -139,6 +140,11 @@ class CSIPlugin:
     def get_storage_drivers(self) -> Drivers:
         """The drivers, for the controllers and the command line."""
         return self._services.drivers
+
+    @hookimpl
+    def get_metrics_collectors(self) -> Sequence[MetricsCollector]:
+        """What is counted of the calls of all drivers, and the registration sockets."""
+        return (self.metrics.collector(),)
 
     @property
     def metrics(self) -> CSIMetrics:

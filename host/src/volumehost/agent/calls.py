@@ -65,11 +65,11 @@ class ControlCalls:
 
     def unmount_pod(self, arguments: Arguments) -> None:
         """End the pod, and wait for a while until it is gone."""
-        name, namespace = _text(arguments, "name"), _text(arguments, "namespace")
+        name, namespace, timeout = _text(arguments, "name"), _text(arguments, "namespace"), _timeout(arguments)
         pod = find_pod(self._manager.api, name, namespace)
         if pod is not None:
             mark_workload_ended(self._manager.api, pod)
-        self._manager.unmount_pod(name, namespace, timeout=_timeout(arguments))
+        self._manager.unmount_pod(name, namespace, timeout=timeout)
 
     def unmount_all(self, arguments: Arguments) -> Any:
         """End all pods, and wait for a while until they are gone."""

@@ -80,11 +80,9 @@ class Connection:
         return answer.get("result")
 
     def _ask(self, name: str, body: bytes, seconds: float) -> dict[str, Any]:
-        if self._http is None:
-            self.connect()
         connection = self._http
         if connection is None or connection.sock is None:
-            raise ConnectionError("not connected")
+            raise ConnectionError("the agent ended meanwhile")
         connection.sock.settimeout(seconds)
         connection.request("POST", f"{PREFIX}{name}", body, {"Content-Type": "application/json"})
         answer = json.loads(connection.getresponse().read())

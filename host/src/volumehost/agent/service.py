@@ -33,6 +33,10 @@ MOST_CALLERS = 64
 #: How long a caller may take to send its request, in seconds.
 REQUEST_SECONDS = 10.0
 
+#: How often the server looks up while nobody calls, and how long between two knocks on its door when it is to end.
+_IDLE_SECONDS = 3600.0
+_KNOCK_SECONDS = 0.05
+
 
 class ControlService:
     """Serves the control socket of one manager from :meth:`start` to :meth:`stop`.
@@ -56,7 +60,7 @@ class ControlService:
         except OSError as error:
             raise root_directory_error(error, self._path, f"making the control socket {self._path}") from error
         threading.Thread(
-            target=server.serve_forever, args=(0.5,), name="volumehost-control-socket", daemon=True
+            target=server.serve_forever, args=(_IDLE_SECONDS,), name="volumehost-control-socket", daemon=True
         ).start()
 
     def stop(self) -> None:
@@ -64,9 +68,19 @@ class ControlService:
         server, self._server = self._server, None
         if server is None:
             return
+        ending = threading.Thread(target=server.shutdown, daemon=True)
+        ending.start()
+        while ending.is_alive():  # it looks up when somebody connects
+            with (
+                contextlib.suppress(OSError),
+                socket.socket(socket.AF_UNIX) as knock,
+                reachable_path(self._path) as path,
+            ):
+                knock.settimeout(_KNOCK_SECONDS)
+                knock.connect(path)
+            ending.join(_KNOCK_SECONDS)
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self._path)
-        server.shutdown()
         server.server_close()
 
 

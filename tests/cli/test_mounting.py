@@ -111,6 +111,8 @@ def test_the_shape_of_mount_and_status_in_json(volumehost, manifest, pod_manifes
         "attempts",
         "error",
         "retryIn",
+        "progress",
+        "where",
     ]
     status = volumehost("status", "-o", "json").json()
     assert list(status) == ["rootDir", "managerPid", "notes", "pods"]

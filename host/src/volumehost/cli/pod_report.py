@@ -75,4 +75,6 @@ def _volume_data(volume: VolumeStatus) -> dict[str, Any]:
         "attempts": volume.attempts,
         "error": volume.error,
         "retryIn": volume.retry_in,
+        "progress": volume.progress,
+        "where": volume.where,
     }

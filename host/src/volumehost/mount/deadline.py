@@ -12,6 +12,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from types import FrameType
 from typing import Any, Final, TypeVar
 
 logger = logging.getLogger(__name__)
@@ -144,6 +145,7 @@ class _Helper:
         self.what = ""
         self.outcome: Any = None
         self.error: BaseException | None = None
+        self.thread: threading.Thread | None = None
         self._runner = runner
         self._job: tuple[Callable[..., Any], tuple[Any, ...]] | None = None
         self._discard: Callable[[Any], object] | None = None
@@ -156,7 +158,8 @@ class _Helper:
         self._abandoned = False
 
     def start(self) -> None:
-        threading.Thread(target=self._loop, name="volumehost-kernel-call", daemon=True).start()
+        self.thread = threading.Thread(target=self._loop, name="volumehost-kernel-call", daemon=True)
+        self.thread.start()
 
     def begin(
         self, function: Callable[..., Any], args: tuple[Any, ...], discard: Callable[[Any], object] | None
@@ -210,6 +213,14 @@ class _Helper:
             self._discard(self.outcome)
         self.outcome = self.error = None
         self._runner.give_back(self)
+
+
+def helper_of(frame: FrameType) -> threading.Thread | None:
+    """The thread that does the call which this frame waits for; None when it does not wait here."""
+    if frame.f_code is not DeadlineRunner.run.__code__:
+        return None
+    helper = frame.f_locals.get("helper")
+    return helper.thread if isinstance(helper, _Helper) else None
 
 
 def _mount_namespace() -> int:

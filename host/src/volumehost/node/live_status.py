@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from volumehost.errors import PluginLookupError
 from volumehost.node.backoff import absent_driver
 from volumehost.node.claims import ClaimPendingError
+from volumehost.node.hanging import where_it_hangs
 from volumehost.node.pending import OperationKey
 from volumehost.node.pods import used_volumes
 from volumehost.node.states import MountState
@@ -121,6 +122,8 @@ class LiveStatus:
                 attempts=attempts,
                 error=error,
                 retry_in=retry_in,
+                progress=entry.progress if entry is not None else "",
+                where=where_it_hangs(entry, self._services.clock),
             )
             lines.append(status.explain())
         return lines
@@ -158,6 +161,8 @@ class LiveStatus:
             attempts=attempts,
             error=error,
             retry_in=retry_in,
+            progress=entry.progress if entry is not None else "",
+            where=where_it_hangs(entry, self._services.clock),
         )
 
     def _as_recorded(self, name: str, record: dict[str, Any]) -> VolumeStatus:

@@ -38,7 +38,9 @@ class OperationKey(NamedTuple):
 class PendingOperation:
     """One operation that runs, or ran and failed; ``step`` is where it is (the operation writes it).
 
-    ``pod_uid``: the pod that it works for, also where the key excludes those of other pods; "" for none.
+    ``pod_uid``: the pod that it works for, also where the key excludes those of other pods; "" for none. ``lane``: what
+    it shares workers with, which is the storage driver or the plugin. ``thread``: the worker that is at it, None while
+    it waits for one. ``progress``: how far a long step is, "" when nothing tells.
     """
 
     key: OperationKey
@@ -47,6 +49,9 @@ class PendingOperation:
     pod_uid: str = ""
     running: bool = True
     step: str = ""
+    lane: str = ""
+    thread: threading.Thread | None = None
+    progress: str = ""
     backoff: Backoff = field(default_factory=Backoff)
 
 
@@ -89,7 +94,7 @@ class PendingOperations:
             elif entry.backoff.blocks(now):
                 raise _refusal(entry, key, now)
             entry.key, entry.name, entry.started_at, entry.pod_uid = key, name, now, pod_uid
-            entry.running, entry.step = True, ""
+            entry.running, entry.step, entry.progress = True, "", ""
             self._count(pod_uid, 1)
             return entry
 
@@ -103,7 +108,7 @@ class PendingOperations:
             return 0.0
         with self._lock:
             self._end(entry)
-            entry.step = ""
+            entry.step = entry.progress = ""
             if error is not None:
                 entry.backoff.failed(error, now)
                 return entry.backoff.delay
@@ -181,6 +186,7 @@ class PendingOperations:
         if entry.running and entry.key.volume:
             self._count(entry.pod_uid, -1)
         entry.running = False
+        entry.thread = None
 
     def _count(self, pod_uid: str, change: int) -> None:
         number = self._running.get(pod_uid, 0) + change

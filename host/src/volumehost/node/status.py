@@ -18,7 +18,10 @@ class VolumeStatus:
     when its plugin or its storage driver is not there; ``uncertain`` when a restart or a failure left it open;
     ``lost`` when it was mounted and the kernel no longer shows it; ``not-mounted`` when nobody has mounted it yet;
     ``unused`` when no container uses it, so it is never mounted. ``age``: how long the operation has been running.
-    ``mounted``: whether the kernel shows a mount there, None where none is expected.
+    ``mounted``: whether the kernel shows a mount there, None where none is expected. ``progress``: how far a long
+    step is (``ownership, 12,340 entries``). ``where``: once the operation has run for more than a second, where its
+    thread is (``in umount2() of the kernel (D, request_wait_answer), called by acme/nfs.py:88 tear_down``), or that
+    it waits for a worker.
     """
 
     volume: str
@@ -35,6 +38,8 @@ class VolumeStatus:
     attempts: int = 0
     error: str = ""
     retry_in: float | None = None
+    progress: str = ""
+    where: str = ""
 
     @property
     def ready(self) -> bool:
@@ -50,6 +55,7 @@ class VolumeStatus:
             step = f" at step {self.step}" if self.step else ""
             age = f" for {self.age:.1f} s" if self.age is not None else ""
             parts.append(f"operation {self.operation}{step}{age}")
+        parts += [text for text in (self.progress, self.where) if text]
         if self.attempts:
             parts.append(f"{self.attempts} attempts failed")
         if self.error:

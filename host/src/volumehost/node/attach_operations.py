@@ -12,6 +12,7 @@ from volumehost.errors import (
     is_uncertain_progress_error,
 )
 from volumehost.node.identity import split_unique_volume_name
+from volumehost.node.journal_format import FAILED
 from volumehost.node.operations import (
     NO_FAILURE,
     Failure,
@@ -20,6 +21,7 @@ from volumehost.node.operations import (
     Steps,
     event_message,
     plugin_user,
+    use_fields,
 )
 from volumehost.node.pending import OperationKey
 from volumehost.node.states import Attachability
@@ -119,18 +121,23 @@ class AttachOperation:
         if services.actual.get_volume(use.volume) is None:  # nothing was called
             services.note({"v": use.volume, "gone": True})
             use.plugin.release(plugin_user(use.volume, ""))
+        for each in self._uses():
+            if services.actual.get_mount(use.volume, each.pod_uid) is None:
+                services.note({**use_fields(each), "state": FAILED, **failure.fields()})
         self._tell("Warning", "FailedAttachVolume", event_message(failure.error))
 
     def _tell(self, event_type: str, reason: str, message: str) -> None:
         """An event on every pod that wants the volume (ATTACH-02)."""
-        services, volume = self._services, self._use.volume
-        recorder = services.recorder()
-        if recorder is None:
-            return
-        for uid in services.desired.pods_of_volume(volume):
-            use = services.desired.get(volume, uid)
-            if use is not None:
+        recorder = self._services.recorder()
+        if recorder is not None:
+            for use in self._uses():
                 recorder.event(use.pod, event_type, reason, message)
+
+    def _uses(self) -> list[VolumeUse]:
+        """What every pod that wants the volume wants of it."""
+        desired, volume = self._services.desired, self._use.volume
+        found = (desired.get(volume, uid) for uid in desired.pods_of_volume(volume))
+        return [use for use in found if use is not None]
 
     def _failure(self, cause: BaseException) -> OperationFailedError:
         details = f'(UniqueName: "{self._use.volume}") from node "{self._services.host.get_node_name()}"'

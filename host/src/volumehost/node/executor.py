@@ -170,8 +170,9 @@ class Executor:
         log("operation %s failed, %s: %s", operation.name, count, failure)
         logger.debug("operation %s on %s", operation.name, operation.key, exc_info=failure)
         retry_at = self._services.wall_clock() + entry.backoff.delay_after(failure)
+        entry.failed_step = entry.step
         try:
-            operation.failed(Failure(failure, attempts, retry_at))
+            operation.failed(Failure(failure, attempts, retry_at, operation.name, entry.step))
         except Exception:
             logger.exception("the failure of %s on %s could not be recorded", operation.name, operation.key)
 

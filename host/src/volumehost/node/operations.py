@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from volumehost.hosts.node_host import NodeHost
     from volumehost.loader.manager import VolumePluginManager
     from volumehost.node.actual import ActualState
-    from volumehost.node.desired import DesiredState
+    from volumehost.node.desired import DesiredState, VolumeUse
     from volumehost.node.journal import Journal
     from volumehost.node.journal_format import Fields
     from volumehost.node.local_control import LocalControl
@@ -80,10 +80,22 @@ class Failure:
     error: BaseException
     attempts: int
     retry_at: float
+    operation: str = ""
+    step: str = ""
 
     def fields(self) -> dict[str, Any]:
-        """What the journal says of it, for status."""
-        return {"err": str(self.error), "attempts": self.attempts, "retry_at": round(self.retry_at, 3)}
+        """What the journal says of it, for status and explanations when this process is gone."""
+        from volumehost.node.explaining.error_words import advice_for, error_lines
+
+        return {
+            "err": str(self.error),
+            "attempts": self.attempts,
+            "retry_at": round(self.retry_at, 3),
+            "failed_op": self.operation,
+            "failed_step": self.step,
+            "err_lines": error_lines(self.error),
+            "advice": advice_for(self.error),
+        }
 
 
 #: What the journal says after a success.
@@ -163,6 +175,23 @@ def intent_refused(error: RootDirectoryError, volume: str) -> TransientOperation
     return TransientOperationError(
         error.reason, action=f"recording what is about to be done to volume {volume}", subject=volume, hint=error.hint
     )
+
+
+def use_fields(use: VolumeUse) -> dict[str, Any]:
+    """What the journal says of a pod's use of a volume: enough to tear it down, should nothing else be left."""
+    plugin, metadata = use.plugin, use.pod.metadata
+    return {
+        "v": use.volume,
+        "p": use.pod_uid,
+        "plugin": plugin.name,
+        "dist": plugin.origin.distribution,
+        "ver": plugin.origin.version,
+        "inner": use.inner_name,
+        "outer": use.outer_names,
+        "ns": metadata.namespace,
+        "pod": metadata.name,
+        "mode": use.spec.volume_mode(),
+    }
 
 
 class OperationFailedError(OperationError):

@@ -53,6 +53,8 @@ class PendingOperation:
     thread: threading.Thread | None = None
     progress: str = ""
     backoff: Backoff = field(default_factory=Backoff)
+    #: The step at which the last run failed.
+    failed_step: str = ""
 
 
 class PendingOperations:

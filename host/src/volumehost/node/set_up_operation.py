@@ -27,6 +27,7 @@ from volumehost.node.operations import (
     event_message,
     plugin_user,
     pod_details,
+    use_fields,
 )
 from volumehost.node.pending import OperationKey
 from volumehost.node.recorded_spec import wire_spec
@@ -83,24 +84,11 @@ class SetUpOperation:
 
     def intent(self) -> Sequence[Fields]:
         """Names everything that a teardown needs, should nothing else be left."""
-        use, plugin, metadata = self._use, self._use.plugin, self._use.pod.metadata
-        record = {
-            "v": use.volume,
-            "p": use.pod_uid,
-            "state": MOUNTING,
-            "at": round(self._services.wall_clock(), 3),
-            "plugin": plugin.name,
-            "dist": plugin.origin.distribution,
-            "ver": plugin.origin.version,
-            "inner": use.inner_name,
-            "outer": use.outer_names,
-            "ns": metadata.namespace,
-            "pod": metadata.name,
-            "mode": use.spec.volume_mode(),
-        }
+        use = self._use
+        record = {**use_fields(use), "state": MOUNTING, "at": round(self._services.wall_clock(), 3)}
         if not use.is_shared and not use.is_block:
             return (record,)
-        return {"v": use.volume, "plugin": plugin.name, "mode": record["mode"], **wire_spec(use.spec)}, record
+        return {"v": use.volume, "plugin": use.plugin.name, "mode": record["mode"], **wire_spec(use.spec)}, record
 
     # --- steps ------------------------------------------------------------------------------------------------
 

@@ -25,3 +25,14 @@ def is_corrupted_mount(error: BaseException | None) -> bool:
         or (isinstance(link, OSError) and link.errno in CORRUPTED_ERRNOS)
         for link in error_chain(error)
     )
+
+
+#: Error numbers of a mount whose server or daemon is certainly gone: nobody can have anything to lose by an unmount.
+DEAD_ERRNOS: Final = frozenset({errno.ENOTCONN, errno.ESTALE, errno.EIO, errno.EHOSTDOWN})
+
+
+def is_dead_mount(error: BaseException | None) -> bool:
+    """Whether the mount is certainly of no use any more; one that is silent, or refuses this user, may come back."""
+    return any(
+        isinstance(link, CorruptedMountError | OSError) and link.errno in DEAD_ERRNOS for link in error_chain(error)
+    )

@@ -22,6 +22,7 @@ from volumehost.errors import (
 )
 from volumehost.node.assembly import NodeParts, Settings, start
 from volumehost.node.mounting import PodMounting
+from volumehost.node.orphan_care import OrphanCare
 from volumehost.node.pod_objects import DEFAULT_NAMESPACE, apply_pod, delete_pod
 from volumehost.node.unmounting import PodUnmounting
 from volumehost.node.upkeep import Upkeep
@@ -57,6 +58,7 @@ class _AtWork:
     parts: NodeParts
     mounting: PodMounting
     unmounting: PodUnmounting
+    orphans: OrphanCare
     api: ApiClient
 
 
@@ -156,7 +158,8 @@ class VolumeManager:
             api = parts.host.get_kube_client()
             if api is None:
                 raise FailedPreconditionError("the manager has no API", action="entering a VolumeManager")
-            self._at_work = at_work = _AtWork(parts, PodMounting(parts), PodUnmounting(parts, api), api)
+            orphans = OrphanCare(parts, api, self._settings.clock)
+            self._at_work = at_work = _AtWork(parts, PodMounting(parts), PodUnmounting(parts, api), orphans, api)
             upkeep = Upkeep(parts, api, at_work.mounting)
             parts.claims.changed = at_work.mounting.resolve
             if parts.services.actual.pods() or parts.found.ended_pods:
@@ -394,23 +397,18 @@ class VolumeManager:
         self._now.mounting.notice_lost_mounts(uid)
         return container_mounts(self._now.parts.services, record.pod)
 
+    @property
+    def orphan_care(self) -> OrphanCare:
+        """Looks after pod directories of no known pod; a node's agent calls its ``housekeep`` from time to time."""
+        return self._now.orphans
+
     def orphans(self) -> list[OrphanedPod]:
         """Pod directories of no known pod, and what keeps each (ORPHAN-01)."""
-        from volumehost.node.orphans import orphaned_pods
-
-        parts = self._now.parts
-        actual = parts.services.actual
-        known = {pod.metadata.uid for pod in self._pods_in_api()}
-        known |= {uid for uid in actual.pods() if not all(mount.from_directory for mount in actual.mounts_of_pod(uid))}
-        return orphaned_pods(parts.host.layout, known, parts.host.get_mounter().list_mounts())
+        return self._now.orphans.find()
 
     def clean_orphans(self, *, dry_run: bool = True) -> list[OrphanedPod]:
         """Unmount and remove what :meth:`orphans` finds; by default only tell. Never deletes data (BR-84)."""
-        from volumehost.node.orphans import remove_orphans
-
-        found = self.orphans()
-        host = self._now.parts.host
-        return found if dry_run else remove_orphans(found, host.layout, host.get_mounter())
+        return self._now.orphans.clean(dry_run=dry_run)
 
     # --- inside -----------------------------------------------------------------------------------------------------
 

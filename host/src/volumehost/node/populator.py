@@ -129,6 +129,11 @@ class Populator:
         """Whether the pod's workload is over."""
         return pod_uid in self._ended
 
+    def knows(self, pod_uid: str) -> bool:
+        """Whether this manager was ever told of the pod and has not forgotten it."""
+        with self._lock:
+            return pod_uid in self._pods or pod_uid in self._known or pod_uid in self._ended
+
     def may_mount(self, pod_uid: str) -> bool:
         """Only pods that this manager was told to mount; others are left as they are."""
         return pod_uid in self._pods

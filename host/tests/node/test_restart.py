@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from volumehost.api.objects import Pod
-from volumehost.errors import ObjectNotFoundError, VolumesFailedError, WaitTimeoutError
+from volumehost.errors import ObjectNotFoundError, StoreError, VolumesFailedError, WaitTimeoutError
 from volumehost.mount import syscalls
 from volumehost.node.journal_format import encode
 
@@ -137,8 +137,6 @@ class SometimesBroken:
         return getattr(self.api, name)
 
     def list(self, *arguments, **options):
-        from volumehost.errors import StoreError
-
         if self.broken:
             self.failures += 1
             raise StoreError("no answer")
@@ -182,6 +180,20 @@ def test_br56_cleanup_is_possible_without_journal_and_without_store(manager, bin
         node.unmount_pod(uid, timeout=20)
     assert mounts() == []
     assert os.listdir(f"{root}/pods") == []
+
+
+def test_a_manager_that_cannot_open_the_store_lets_go_of_the_root_directory(manager, bind, nfs, mounts, root):
+    with manager(bind(), enter=False) as node:
+        node.mount_pod(_pod(nfs("a")), timeout=20)
+    os.rename(f"{root}/store.sqlite3", f"{root}/aside")
+    os.mkdir(f"{root}/store.sqlite3")
+    with pytest.raises(StoreError, match="open the store"), manager(bind(), enter=False):
+        pass
+    assert len(mounts()) == 1
+    os.rmdir(f"{root}/store.sqlite3")
+    os.rename(f"{root}/aside", f"{root}/store.sqlite3")
+    with manager(bind(), enter=False) as node:  # it is not locked
+        node.unmount_pod("web", timeout=20)
 
 
 def test_recon51_an_agent_tears_down_what_only_directories_tell_of(manager, bind, nfs, mounts, root, until):

@@ -108,7 +108,8 @@ class NodeParts:
         self.host.flush_events(grace)
         self.services.journal.close()
         if self.owns_api and drained:
-            _close(self.host.get_kube_client())
+            with contextlib.suppress(VolumeHostError):  # what cannot even be opened is closed
+                _close(self.host.get_kube_client())
         if drained:
             self.lock.release()
         else:

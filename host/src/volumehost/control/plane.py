@@ -222,6 +222,16 @@ class ControlPlane:
                     lines += failure_lines(controller.name, record, self._clock())
         return lines
 
+    def step(self, obj: KubeObject) -> str:
+        """The step that is under way for the object, or what it waits for; "" when there is nothing to tell."""
+        return next(iter(self._steps.lines(obj)), "")
+
+    def retry_in(self, record: Record) -> float | None:
+        """Seconds until what failed is tried again: 0 while it is, None when only a change brings it back."""
+        if record.running or record.queued:
+            return 0.0
+        return None if record.due_at is None else max(0.0, record.due_at - self._clock())
+
     def failure(self, obj: KubeObject) -> Record | None:
         """What is known of whoever failed most often to get on with the object; None when nobody did."""
         from volumehost.control.controller import Key

@@ -163,6 +163,7 @@ class LiveStatus:
             retry_in=retry_in,
             progress=entry.progress if entry is not None else "",
             where=where_it_hangs(entry, self._services.clock),
+            failed_step=entry.failed_step if entry is not None and entry.backoff.error is not None else "",
         )
 
     def _as_recorded(self, name: str, record: dict[str, Any]) -> VolumeStatus:

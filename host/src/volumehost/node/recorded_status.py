@@ -71,6 +71,7 @@ class Witnesses:
             age=max(0.0, self.now - started) if running and isinstance(started, (int, float)) else None,
             attempts=attempts if isinstance(attempts, int) else 0,
             error=text_of(record, "err"),
+            failed_step=text_of(record, "failed_step") if record.get("err") else "",
             retry_in=max(0.0, retry_at - self.now) if waiting and retry_at is not None else None,
         )
 

@@ -21,7 +21,7 @@ class VolumeStatus:
     ``mounted``: whether the kernel shows a mount there, None where none is expected. ``progress``: how far a long
     step is (``ownership, 12,340 entries``). ``where``: once the operation has run for more than a second, where its
     thread is (``in umount2() of the kernel (D, request_wait_answer), called by acme/nfs.py:88 tear_down``), or that
-    it waits for a worker.
+    it waits for a worker. ``failed_step``: the step at which the last attempt failed.
     """
 
     volume: str
@@ -40,6 +40,7 @@ class VolumeStatus:
     retry_in: float | None = None
     progress: str = ""
     where: str = ""
+    failed_step: str = ""
 
     @property
     def ready(self) -> bool:
@@ -57,7 +58,8 @@ class VolumeStatus:
             parts.append(f"operation {self.operation}{step}{age}")
         parts += [text for text in (self.progress, self.where) if text]
         if self.attempts:
-            parts.append(f"{self.attempts} attempts failed")
+            step = f" at step {self.failed_step}" if self.failed_step else ""
+            parts.append(f"{self.attempts} attempts failed{step}")
         if self.error:
             parts.append(f"last error: {self.error}")
         if self.retry_in is not None:

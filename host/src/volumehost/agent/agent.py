@@ -6,24 +6,21 @@
 from __future__ import annotations
 
 import logging
-import queue
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
 
 from volumehost.agent.notify import Notifier
 from volumehost.agent.pod_sources import PodSource, PodSources
+from volumehost.agent.signals import Signals
 from volumehost.agent.stored_pods import StoredPods
 from volumehost.errors import FailedPreconditionError
 from volumehost.node.manager import VolumeManager
 from volumehost.node.turn import manager_in_turn
-
-if TYPE_CHECKING:
-    from types import FrameType
 
 logger = logging.getLogger(__name__)
 
@@ -87,9 +84,11 @@ class Agent:
         self.sources: PodSources | None = None
         self._services = services
         self._notifier = notifier if notifier is not None else Notifier.from_environment()
+        self._made: VolumeManager | None = None
         self._manager: VolumeManager | None = None
-        self._commands: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._signals = Signals()
         self._stopping = threading.Event()
+        self._ended = threading.Event()
         self._deadline = float("inf")
         self._error: BaseException | None = None
 
@@ -109,59 +108,46 @@ class Agent:
         :raises RootDirectoryError: the root directory cannot be used.
         :raises WaitTimeoutError: another manager has it.
         """
-        with self._signals():
+        with self._signals.hearing((signal.SIGTERM, signal.SIGINT)):
             life = threading.Thread(target=self._live, name="volumehost-agent", daemon=True)
             life.start()
-            while life.is_alive():
-                left = self._deadline + LAST_SECONDS - time.monotonic()
-                if left <= 0:
+            while not self._ended.is_set():
+                left = self._deadline + LAST_SECONDS - time.monotonic() if self._stopping.is_set() else None
+                if left is not None and left <= 0:
                     logger.error("the agent did not end within its grace time; it ends now")
                     return
-                try:
-                    self._commands.get(timeout=min(left, threading.TIMEOUT_MAX))()
-                except queue.Empty:
-                    continue
+                if self._signals.wait(left):
+                    self.stop()
         if self._error is not None:
             raise self._error
 
     def stop(self) -> None:
-        """End; returns at once. Safe from any thread and from a signal handler."""
+        """End; returns at once. Safe from any thread."""
         if not self._stopping.is_set():
             self._deadline = time.monotonic() + self.settings.grace
             self._stopping.set()
-
-    # --- signals ----------------------------------------------------------------------------------------------------
-
-    @contextmanager
-    def _signals(self) -> Iterator[None]:
-        def handle(_number: int, _frame: FrameType | None) -> None:
-            self._commands.put(self.stop)
-
-        former = {number: signal.signal(number, handle) for number in (signal.SIGTERM, signal.SIGINT)}
-        try:
-            yield
-        finally:
-            for number, handler in former.items():
-                signal.signal(number, handler)
+            self._signals.wake()
 
     # --- life -------------------------------------------------------------------------------------------------------
 
     def _live(self) -> None:
         try:
-            with self._entered() as manager:
-                if manager is not None:
-                    self._manager = manager
-                    self._work(manager)
+            with self._turn() as entered:
+                if entered is not None and self._made is not None:
+                    self._manager = self._made
+                    self._work(self._manager)
         except BaseException as error:  # noqa: BLE001 - raised by run
             self._error = error
         finally:
-            self._commands.put(lambda: None)
+            self._ended.set()
+            self._signals.wake()
 
-    def _entered(self) -> AbstractContextManager[VolumeManager | None]:
+    def _turn(self) -> AbstractContextManager[object]:
+        """A manager of this agent, entered when no other has the root directory; None when told to end before."""
         settings = self.settings
 
         def make() -> VolumeManager:
-            return VolumeManager(
+            self._made = VolumeManager(
                 settings.root_dir,
                 node_name=settings.node_name,
                 adopt=True,
@@ -170,6 +156,7 @@ class Agent:
                 controllers=True,
                 exit_grace=settings.grace,
             )
+            return self._made
 
         return manager_in_turn(make, settings.turn, on_wait=_tell_wait, unless=self._stopping.is_set)
 

@@ -38,6 +38,7 @@ class PodSources:
         self._sources = sources
         self._lock = threading.Lock()
         self._known: dict[str, Pod] = {}
+        self._stopped = False
         self._untold = {source.name for source in sources}
 
     def start(self) -> None:
@@ -46,7 +47,8 @@ class PodSources:
             source.start(self)
 
     def stop(self) -> None:
-        """Have them tell nothing any more."""
+        """Have them tell nothing any more; what they still tell is passed over."""
+        self._stopped = True
         for source in self._sources:
             source.stop()
 
@@ -61,6 +63,8 @@ class PodSources:
     def want(self, pod: Pod) -> None:
         """The pod's volumes are wanted here."""
         self.keep(pod)
+        if self._stopped:
+            return
         try:
             self._manager.sync_pod(pod)
         except VolumeHostError as error:
@@ -75,7 +79,8 @@ class PodSources:
         """The pod's workload has ended, by a positive word (BR-51)."""
         with self._lock:
             self._known.pop(pod.metadata.uid, None)
-        self._manager.end_pod(pod.metadata.uid, pod.metadata.namespace, pod.metadata.name)
+        if not self._stopped:
+            self._manager.end_pod(pod.metadata.uid, pod.metadata.namespace, pod.metadata.name)
 
     def told(self, source: PodSource) -> None:
         """The source has told all pods that it has."""
@@ -86,4 +91,5 @@ class PodSources:
             if self._untold:
                 return
             known = list(self._known.values())
-        self._manager.set_known_pods(known)
+        if not self._stopped:
+            self._manager.set_known_pods(known)

@@ -52,6 +52,8 @@ class StoredPods:
             except GoneError:
                 logger.debug("the watch of pods fell behind: they are listed anew")
             except VolumeHostError as error:
+                if self._stop.is_set():
+                    return
                 logger.warning("pods cannot be read from the store, tried again in %.1f s: %s", delay, error)
                 self._stop.wait(delay * random.uniform(1.0, 1.2))  # noqa: S311 - spreads retries, guards nothing
                 delay = min(2 * delay, RETRY_MAXIMUM_SECONDS)

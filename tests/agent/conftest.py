@@ -1,0 +1,57 @@
+"""The agent as a real process, with the installed plugins, on a root directory of its own."""
+
+import contextlib
+import threading
+import time
+
+import pytest
+
+from volumehost.mount import syscalls
+from volumehost.mount.mountinfo import read_mount_table
+from volumehost.testing.agents import PATIENCE, AgentProcess
+
+
+@pytest.fixture
+def until():
+    """Wait for a condition, with a deadline."""
+
+    def wait(condition, seconds=PATIENCE, what="the condition"):
+        deadline = time.monotonic() + seconds
+        pause = threading.Event()
+        while not condition():
+            if time.monotonic() > deadline:
+                pytest.fail(f"{what} did not come true within {seconds} s")
+            pause.wait(0.01)
+
+    return wait
+
+
+@pytest.fixture
+def root(tmp_path):
+    """A root directory on a tmpfs of its own; everything below the test's directory is unmounted at the end."""
+    place = tmp_path / "host"
+    place.mkdir()
+    syscalls.mount("root", str(place), "tmpfs", 0, "")
+    yield str(place / "root")
+    for _ in range(3):
+        below = [mount.path for mount in read_mount_table() if f"{mount.path}/".startswith(f"{tmp_path}/")]
+        for path in reversed(below):
+            with contextlib.suppress(OSError):
+                syscalls.umount2(path, syscalls.MNT_DETACH)
+
+
+@pytest.fixture
+def running_agent(root, tmp_path):
+    """Starts agents and waits until they are ready; those that still run are killed at the end."""
+    with contextlib.ExitStack() as stack:
+
+        def run(*options, root_dir=root, ready=True, **more):
+            more.setdefault("log_file", tmp_path / "agent.log")
+            agent = AgentProcess(root_dir, *options, **more)
+            stack.callback(agent.kill)
+            agent.start()
+            if ready:
+                agent.wait_ready()
+            return agent
+
+        yield run

@@ -13,6 +13,7 @@ from volumehost.control.progress import Steps
 if TYPE_CHECKING:
     from volumehost.api.client import ApiClient
     from volumehost.control.controller import ControlContext, Controller
+    from volumehost.control.counting import ControlMetrics
     from volumehost.control.deferred import DeferredController
     from volumehost.hosts.events import ApiEventRecorder
     from volumehost.loader.manager import VolumePluginManager
@@ -28,6 +29,7 @@ def plane_for_node(
     *,
     external_drivers: bool = False,
     volume_in_use: Callable[[str], bool] = lambda _name: False,
+    metrics: ControlMetrics | None = None,
 ) -> ControlPlane:
     """See :meth:`ControlPlane.for_node`."""
     steps = Steps()
@@ -53,6 +55,7 @@ def plane_for_node(
             wall_clock=time.time,
             external_drivers=external_drivers,
             volume_in_use=lambda node, volume: node == node_name and volume_in_use(volume),
+            metrics=metrics,
         )
         provide_all(api, drivers.statuses())
         return [ProvidedObjects(context, drivers.statuses), *all_controllers(context)]

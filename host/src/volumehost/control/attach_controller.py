@@ -23,6 +23,7 @@ from volumehost.control.attach_source import (
 from volumehost.control.attach_status import mark_attached, mark_detached, save_attach_error, save_detach_error
 from volumehost.control.capabilities import attached_capability
 from volumehost.control.controller import ControlContext, Key
+from volumehost.control.counting import count_forced_detach
 from volumehost.control.drivers import unknown_driver
 from volumehost.control.messages import without_secrets
 from volumehost.control.own_marks import OwnMarks
@@ -231,6 +232,7 @@ class AttachController:
         source = self._source(attachment)
         node = node_id(self._api, attachment.spec.node_name, driver.name, attachment)
         if self._safety.check(attachment, source.volume_handle):
+            count_forced_detach(self._context.metrics, "annotation")
             self._context.event(
                 attachment,
                 "Warning",

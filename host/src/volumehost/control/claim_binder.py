@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from volumehost.control.bind_writes import bind, set_claim_bound, set_claim_phase, set_volume_phase
 from volumehost.control.classes import class_of_claim, default_class, is_delayed
 from volumehost.control.controller import Affects, ControlContext, Key
+from volumehost.control.counting import counted_class_assignment
 from volumehost.control.intent import clear_intent, has_intent
 from volumehost.control.matching import NodeView, find_match, refers_to, requested_volume_problem, why_none
 from volumehost.control.provisioner import Provisioner
@@ -210,7 +211,8 @@ class ClaimBinder:
             if fresh.spec.storage_class_name is None:
                 fresh.spec.storage_class_name = storage_class.metadata.name
 
-        update(self._api, claim, change)
+        with counted_class_assignment(self._context.metrics):
+            update(self._api, claim, change)
         return True
 
     # --- claims that are bound --------------------------------------------------------------------------------------

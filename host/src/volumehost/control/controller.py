@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 if TYPE_CHECKING:
     from volumehost.api.client import ApiClient
     from volumehost.api.objects import KubeObject
+    from volumehost.control.counting import ControlMetrics
     from volumehost.loader.manager import VolumePluginManager
     from volumehost.storage_driver import StorageDriver
 
@@ -107,3 +108,4 @@ class ControlContext:
     wall_clock: Callable[[], float]
     external_drivers: bool = False
     volume_in_use: Callable[[str, str], bool] = lambda _node, _volume: False
+    metrics: ControlMetrics | None = None

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from volumehost.control.classes import class_of_claim
 from volumehost.control.controller import ControlContext, Key
+from volumehost.control.counting import CountedOperation
 from volumehost.control.expand_decision import (
     CONTROLLER_IN_PROGRESS,
     CONTROLLER_INFEASIBLE,
@@ -72,6 +73,7 @@ class ExpandController:
         self._context = context
         self._api = context.api
         self._clock = clock
+        self._counted = CountedOperation(context.metrics, "expand_volume")
         #: What was found to be infeasible, and until when it is left alone: claim uid to (what, when).
         self._slow: dict[str, tuple[tuple[object, ...], float]] = {}
         #: Claims, by uid, whose driver said that it cannot grow a volume that is in use.
@@ -193,7 +195,8 @@ class ExpandController:
         self._refused_in_use.discard(claim.metadata.uid)
         try:
             seen = translated(self._context.plugins, volume)
-            grown = grower.grow(seen, target.value(), former.value())
+            with self._counted.attempt(claim.metadata.uid, grower.plugin, migrated=seen is not volume):
+                grown = grower.grow(seen, target.value(), former.value())
         except (ConflictError, StoreError):
             raise
         except VolumeHostError as error:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from volumehost.control.attach_source import csi_source
 from volumehost.control.capabilities import attached_capability
+from volumehost.control.counting import csi_label
 from volumehost.control.messages import without_secrets
 from volumehost.control.secrets import read_secret
 from volumehost.errors import (
@@ -44,6 +45,8 @@ class Grower(Protocol):
     offline_only: bool
     #: What is called, for those who wait.
     call: str
+    #: Who does it, by the name for metrics (UTIL-14).
+    plugin: str
 
     def grow(self, volume: PersistentVolume, size: int, former: int) -> Grown:
         """Grow it to at least ``size`` bytes; success when it has that size already."""
@@ -61,6 +64,7 @@ class DriverGrower:
         self.by_node_alone = not controls and EXPAND in capabilities.node
         self.offline_only = "OFFLINE" in capabilities.expansion and "ONLINE" not in capabilities.expansion
         self.call = "" if self.by_node_alone else "ControllerExpandVolume"
+        self.plugin = csi_label(driver.name)
         self._possible = controls or self.by_node_alone
 
     def grow(self, volume: PersistentVolume, size: int, former: int) -> Grown:  # noqa: ARG002 - the protocol's
@@ -103,6 +107,7 @@ class PluginGrower:
 
     def __init__(self, plugin: LoadedPlugin) -> None:
         self._plugin = plugin
+        self.plugin = plugin.name
 
     def grow(self, volume: PersistentVolume, size: int, former: int) -> Grown:
         """See Grower. A raw block volume has no filesystem that had to grow (EXPC-04).

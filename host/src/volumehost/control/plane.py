@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from volumehost.api.objects import KubeObject
     from volumehost.control.changes import ChangeFeed
     from volumehost.control.controller import Controller
+    from volumehost.control.counting import ControlMetrics
     from volumehost.control.queue import Record, WorkQueue
     from volumehost.loader.manager import VolumePluginManager
 
@@ -87,15 +88,24 @@ class ControlPlane:
         *,
         external_drivers: bool = False,
         volume_in_use: Callable[[str], bool] = lambda _name: False,
+        metrics: ControlMetrics | None = None,
     ) -> ControlPlane:
         """The plane with every controller of this package, for one node that is the whole cluster; cheap.
 
         :param external_drivers: drivers that this host does not have are served by others, as in a cluster.
         :param volume_in_use: whether the node still has the volume of that unique name staged or mounted (BR-46).
+        :param metrics: counts what the controllers do.
         """
         from volumehost.control.assembly import plane_for_node
 
-        return plane_for_node(api, plugins, node_name, external_drivers=external_drivers, volume_in_use=volume_in_use)
+        return plane_for_node(
+            api,
+            plugins,
+            node_name,
+            external_drivers=external_drivers,
+            volume_in_use=volume_in_use,
+            metrics=metrics,
+        )
 
     # --- life -------------------------------------------------------------------------------------------------------
 

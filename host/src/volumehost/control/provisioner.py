@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from volumehost.control.counting import CountedOperation, csi_label
 from volumehost.control.csi_provisioner import CsiProvisioner, is_final
 from volumehost.control.drivers import unknown_driver
 from volumehost.control.intent import has_intent
@@ -33,6 +34,7 @@ class Provisioner:
         self._api = context.api
         self._drivers = CsiProvisioner(context)
         self._plugins = PluginProvisioner(context)
+        self._counted = CountedOperation(context.metrics, "volume_provision", "provision")
 
     def provision(
         self,
@@ -60,6 +62,7 @@ class Provisioner:
 
     def abandon(self, claim: PersistentVolumeClaim) -> None:
         """The claim is being deleted: delete what may have been made for it and nobody knows of."""
+        self._counted.forget(claim.metadata.uid)
         self._drivers.abandon(claim)
 
     def _provision(
@@ -70,7 +73,7 @@ class Provisioner:
         reasons: str,
     ) -> PersistentVolume | None:
         if has_intent(claim):
-            return self._made(claim, self._drivers.provision(claim, storage_class, node))
+            return self._made_by_driver(claim, storage_class, node)
         where = f"provisioning for {claim.metadata.namespace}/{claim.metadata.name}"
         if storage_class is None:
             name = claim.spec.storage_class_name
@@ -95,12 +98,13 @@ class Provisioner:
             if problem:
                 raise FailedPreconditionError(problem, action=where)
         if is_driver:
-            claim = self._announce(claim, provisioner, node)
-            return self._made(claim, self._drivers.provision(claim, storage_class, node))
+            return self._made_by_driver(self._announce(claim, provisioner, node), storage_class, node)
         plugin = self._plugin(provisioner)
         if plugin is not None:
             claim = self._announce(claim, provisioner, node)
-            return self._made(claim, self._plugins.provision(plugin, claim, storage_class, node))
+            with self._counted.attempt(claim.metadata.uid, plugin.name):
+                volume = self._plugins.provision(plugin, claim, storage_class, node)
+            return self._made(claim, volume)
         if not self._context.external_drivers:
             raise unknown_driver(provisioner, where)
         self._announce(claim, provisioner, node)
@@ -112,6 +116,15 @@ class Provisioner:
         self._context.event(claim, "Normal", "ExternalProvisioning", text)
         self._context.progress(claim, f"waiting for the external provisioner {provisioner}")
         return None
+
+    def _made_by_driver(
+        self, claim: PersistentVolumeClaim, storage_class: StorageClass | None, node: NodeView | None
+    ) -> PersistentVolume:
+        known = storage_class.provisioner if storage_class is not None else "N/A"
+        driver = claim.metadata.annotations.get(STORAGE_PROVISIONER, known)
+        with self._counted.attempt(claim.metadata.uid, csi_label(driver)):
+            volume = self._drivers.provision(claim, storage_class, node)
+        return self._made(claim, volume)
 
     def _plugin(self, name: str) -> LoadedPlugin | None:
         """The plugin that provisions under this name, None when there is none.

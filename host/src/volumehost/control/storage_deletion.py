@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from volumehost.control.bind_writes import set_volume_phase
+from volumehost.control.counting import CountedOperation, csi_label
 from volumehost.control.drivers import unique_csi_name, unknown_driver
 from volumehost.control.messages import without_secrets
 from volumehost.control.scheduling import claims_of
@@ -38,6 +39,7 @@ class StorageDeletion:
     def __init__(self, context: ControlContext) -> None:
         self._context = context
         self._api = context.api
+        self._counted = CountedOperation(context.metrics, "volume_delete", "delete")
 
     def delete_storage(self, volume: PersistentVolume) -> bool:
         """Delete it; False when that is not this host's to do.
@@ -77,8 +79,10 @@ class StorageDeletion:
             return False
         secrets = read_secret(self._api, _deletion_secret(volume))
         self._context.progress(volume, f"deleting the volume (DeleteVolume of driver {driver.name})")
-        with without_secrets(secrets):
-            driver.delete_volume(source.volume_handle, secrets)
+        migrated = seen is not volume
+        with self._counted.attempt(volume.metadata.uid, csi_label(driver.name), migrated=migrated):  # noqa: SIM117
+            with without_secrets(secrets):
+                driver.delete_volume(source.volume_handle, secrets)
         return True
 
     def _delete_by_plugin(self, volume: PersistentVolume, maker: str) -> bool:
@@ -86,7 +90,8 @@ class StorageDeletion:
         if plugin is None:
             return False
         self._context.progress(volume, f"deleting the volume (volume plugin {plugin.name})")
-        plugin.new_deleter(Spec.from_persistent_volume(volume, read_only=False)).delete()
+        with self._counted.attempt(volume.metadata.uid, plugin.name):
+            plugin.new_deleter(Spec.from_persistent_volume(volume, read_only=False)).delete()
         return True
 
     def _plugin(self, volume: PersistentVolume, maker: str) -> LoadedPlugin | None:

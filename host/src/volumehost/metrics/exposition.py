@@ -12,13 +12,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
-from volumehost.metrics.histograms import OperationHistograms
+from volumehost.metrics.counts import OperationCounts
+from volumehost.metrics.families import merged
 
 if TYPE_CHECKING:
     from prometheus_client import Metric
@@ -34,7 +35,7 @@ class NodeMetrics:
     """
 
     def __init__(self) -> None:
-        self._histograms = OperationHistograms()
+        self._counts = OperationCounts()
         self._manager: VolumeManager | None = None
         #: For an embedding program that exports with prometheus-client itself.
         self.registry = CollectorRegistry()
@@ -43,7 +44,7 @@ class NodeMetrics:
     @property
     def operations(self) -> OperationMetrics:
         """What to hand to ``VolumeManager(metrics=...)``."""
-        return self._histograms
+        return self._counts
 
     def attach(self, manager: VolumeManager) -> None:
         """Tell of this manager from now on, which has been entered; begin to measure its volumes from time to time."""
@@ -63,4 +64,7 @@ class NodeMetrics:
 
     def collect(self) -> Iterable[Metric]:
         """Every family once; what the registry asks for."""
-        yield from self._histograms.collect()
+        return merged(self._families())
+
+    def _families(self) -> Iterator[Metric]:
+        yield from self._counts.collect()

@@ -159,7 +159,7 @@ def _start_locked(settings: Settings, root_dir: str, lock: RootDirLock) -> NodeP
         timers=Timers(settings.clock),
         clock=settings.clock,
         wall_clock=settings.wall_clock,
-        control=LocalControl(host, plugins, enabled=settings.standalone),
+        control=LocalControl(host, plugins, enabled=settings.standalone, metrics=settings.metrics),
         observer=settings.observer,
     )
     found = reconstruct(services, journal.entries())

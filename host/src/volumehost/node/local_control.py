@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from volumehost.api.objects import KubeObject
+    from volumehost.control.counting import ControlMetrics
     from volumehost.control.plane import ControlPlane
     from volumehost.hosts.node_host import NodeHost
     from volumehost.loader.manager import VolumePluginManager
@@ -32,6 +33,7 @@ class LocalControl:
         *,
         enabled: bool,
         driver_changed: Callable[[str], None] = lambda name: None,  # noqa: ARG005 - nobody listens yet
+        metrics: ControlMetrics | None = None,
     ) -> None:
         self.enabled = enabled
         #: Whether this node has the volume of that unique name staged or mounted: then it is not detached (BR-46).
@@ -39,6 +41,7 @@ class LocalControl:
         self.driver_changed = driver_changed
         self._host = host
         self._plugins = plugins
+        self._metrics = metrics
         self._lock = threading.Lock()
         self._plane: ControlPlane | None = None
         self._heard: list[StorageDrivers] = []
@@ -57,6 +60,7 @@ class LocalControl:
                         self._plugins,
                         self._host.get_node_name(),
                         volume_in_use=self.volume_in_use,
+                        metrics=self._metrics,
                     )
             return self._plane
 

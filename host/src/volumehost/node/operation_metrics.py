@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from volumehost.control.counting import ControlMetrics
+
 if TYPE_CHECKING:
     from volumehost.node.actual import ActualState
     from volumehost.node.operations import Operation
@@ -20,8 +22,11 @@ class OperationLabels(NamedTuple):
     migrated: bool = False
 
 
-class OperationMetrics(Protocol):
-    """Counts finished operations (METRIC-01, METRIC-03). Called on workers, several at a time; must be quick."""
+class OperationMetrics(ControlMetrics, Protocol):
+    """Counts finished operations (METRIC-01, METRIC-03). Called on workers, several at a time; must be quick.
+
+    Where the manager runs the control plane too, its controllers count with the same object.
+    """
 
     def observe(self, operation: str, seconds: float, error: BaseException | None, labels: OperationLabels) -> None:
         """One run has ended; a run that found nothing to do counts as well.

@@ -48,13 +48,14 @@ def read_boot_id() -> str:
         return ""
 
 
-def read_journal(path: str) -> JournalContents:
+def read_journal(path: str, *, opener: Callable[[str, int], int] | None = None) -> JournalContents:
     """What the journal says now, without locking or changing anything; for status and for inspection.
 
+    :param opener: opens the file, as for :func:`open`.
     :raises RootDirectoryError: it is there and cannot be read.
     """
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=opener) as file:
             return parse(file.read())
     except FileNotFoundError:
         return JournalContents(intact=False, notes=["there is no journal"])

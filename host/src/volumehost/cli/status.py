@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from volumehost.cli.agent_view import with_live_pods
 from volumehost.cli.command import Command
 from volumehost.cli.complete import pod_names
 from volumehost.cli.objects import NameType, open_for_reading
@@ -36,7 +37,7 @@ def status(settings: Settings, pod: str | None) -> None:
     Read from the records under the root directory and from the kernel's mount table: it changes nothing, needs no
     right to write, and waits for no other process. Pods of every namespace are shown unless -n or POD is given.
     """
-    found = _read(settings)
+    found = with_live_pods(settings, _read(settings))
     pods = list(found.pods)
     if pod is not None:
         name = pod.removeprefix("pod/")

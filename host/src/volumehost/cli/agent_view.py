@@ -1,0 +1,38 @@
+"""What a running agent knows that the records do not tell yet: for ``status`` and ``explain``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
+
+from volumehost.errors import AgentGoneError
+
+if TYPE_CHECKING:
+    from volumehost.cli.options import Settings
+    from volumehost.node.pod_manager import PodManager
+    from volumehost.node.recorded_status import NodeStatus
+
+T = TypeVar("T")
+
+
+def ask_agent(settings: Settings, question: Callable[[PodManager], T]) -> T | None:
+    """The agent's answer; None where none is at work.
+
+    :raises VolumeHostError: the question's own.
+    """
+    from volumehost.cli.managing import agent_manager
+
+    try:
+        with agent_manager(settings) as manager:
+            return question(manager)
+    except AgentGoneError:
+        return None
+
+
+def with_live_pods(settings: Settings, found: NodeStatus) -> NodeStatus:
+    """The status with the pods as the agent sees them, operations and their age included."""
+    if found.manager_pid is None:  # nobody holds the root directory
+        return found
+    pods = ask_agent(settings, lambda manager: manager.status())
+    return found if pods is None else replace(found, pods=tuple(pods))

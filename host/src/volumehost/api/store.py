@@ -19,7 +19,7 @@ import msgspec
 
 from volumehost.api.client import EventType, ObjectList, WatchEvent
 from volumehost.api.embedded.database import Database
-from volumehost.api.embedded.expiry import expired_events
+from volumehost.api.embedded.expiry import expired_after, expired_events
 from volumehost.api.embedded.history import Change, HistoryLimits, append, latest_version, next_version, read_after
 from volumehost.api.embedded.incoming import (
     Incoming,
@@ -104,6 +104,25 @@ class EmbeddedStore:
 
     def __repr__(self) -> str:
         return f"<EmbeddedStore {self.path}>"
+
+    @property
+    def errors(self) -> int:
+        """How many reads and writes of this process have failed because of the file."""
+        return self._database.errors
+
+    def expire_events(self) -> int:
+        """Delete events that are older than an hour, and all beyond a number; returns how many.
+
+        :raises StoreError: the file cannot be written.
+        """
+        kind = self._kind(Event)
+        with self._database.write(durable=False) as connection:
+            old = list(expired_events(connection, now=self._clock()))
+            for document in old:
+                self._write(connection, kind, document, "DELETED")
+        if old:
+            self._commits.announce()
+        return len(old)
 
     def close(self) -> None:
         """Let go of the file; watches end."""
@@ -205,7 +224,7 @@ class EmbeddedStore:
                 subject = kind.describe(name, namespace)
                 raise AlreadyExistsError(f"{subject} exists already", action=f"create {subject}", subject=subject)
             body = self._write(connection, kind, document, "ADDED")
-            for old in expired_events(connection, kind, now=self._clock()):
+            for old in expired_after(connection, kind, now=self._clock()):
                 self._write(connection, kind, old, "DELETED")
         self._commits.announce()
         return typed_from_body(kind, body)

@@ -26,6 +26,9 @@ RESYNC_SECONDS = 600.0
 SYNC_SECONDS = 60.0
 SYNC_JITTER = 0.5
 
+#: How often events that are too old are deleted from the store of this host, in seconds (BR-53).
+EXPIRE_SECONDS = 300.0
+
 
 class Upkeep:
     """Runs on the parts of a manager, until they are closed."""
@@ -39,6 +42,7 @@ class Upkeep:
         """Arrange what comes again and again."""
         self._parts.timers.call_later(RESYNC_SECONDS, self._resync)
         self._parts.later(_sync_delay(), self._sync)
+        self._parts.later(EXPIRE_SECONDS, self._expire_events)
 
     def learn_pods(self) -> None:
         """Ask the API which pods there are; until it answers nothing is unmounted (BR-15)."""
@@ -64,6 +68,18 @@ class Upkeep:
             self._mounting.sync()
         finally:
             self._parts.later(_sync_delay(), self._sync)
+
+    def _expire_events(self) -> None:
+        """While events come the store does so itself; here when none come any more."""
+        from volumehost.api.store import EmbeddedStore
+
+        try:
+            if isinstance(self._api, EmbeddedStore):
+                self._api.expire_events()
+        except ApiError as error:
+            logger.warning("old events are kept: %s", error)
+        finally:
+            self._parts.later(EXPIRE_SECONDS, self._expire_events)
 
 
 def _sync_delay() -> float:

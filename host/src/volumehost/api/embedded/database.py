@@ -52,6 +52,8 @@ class Database:
         self._writing = threading.Lock()
         self._idle: list[StoreConnection] = []
         self._closed = False
+        #: How many reads and writes have failed because of the file.
+        self.errors = 0
         self._process = os.getpid()
         # Connections that a fork inherited must neither be used nor closed: closing them would drop the parent's locks.
         self._inherited: list[sqlite3.Connection] = []
@@ -70,7 +72,7 @@ class Database:
         try:
             return connection.execute(query, parameters).fetchone()
         except sqlite3.Error as error:
-            raise store_error(self.path, "read the store", error) from error
+            raise self._failure("read the store", error) from error
         finally:
             self._give_back(connection)
 
@@ -104,7 +106,7 @@ class Database:
                     _end(connection, "ROLLBACK")
                     raise
             except sqlite3.Error as error:
-                raise store_error(self.path, "write the store", error) from error
+                raise self._failure("write the store", error) from error
             finally:
                 self._give_back(connection)
         finally:
@@ -143,6 +145,7 @@ class Database:
         """Queue behind the other writers of this process."""
         self._after_fork()
         if not self._writing.acquire(timeout=self._busy_timeout):
+            self.errors += 1
             raise StoreError(
                 f"{self.path}: another thread has been writing for {self._busy_timeout:g} s",
                 action="write the store",
@@ -156,9 +159,13 @@ class Database:
         try:
             yield connection
         except sqlite3.Error as error:
-            raise store_error(self.path, action, error) from error
+            raise self._failure(action, error) from error
         finally:
             self._give_back(connection)
+
+    def _failure(self, action: str, error: sqlite3.Error) -> StoreError:
+        self.errors += 1
+        return store_error(self.path, action, error)
 
     def _take(self, action: str) -> StoreConnection:
         with self._lock:
@@ -204,6 +211,7 @@ class Database:
         except FileNotFoundError:
             found = None
         if found is None or (found.st_dev, found.st_ino) != self._identity:
+            self.errors += 1
             raise StoreError(
                 f"{self.path} was {'removed' if found is None else 'replaced'} while it was in use",
                 action="write the store",

@@ -1,4 +1,7 @@
-"""Events do not pile up: those older than an hour go, as on an API server, and so do all beyond a number."""
+"""Events do not pile up: those older than an hour go, as on an API server, and so do all beyond a number.
+
+The store looks for them while new ones come; an agent has it look from time to time where none come any more.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +23,17 @@ EVENT_LIMIT = 1000
 _CHECK_EVERY = 50
 
 
-def expired_events(connection: sqlite3.Connection, kind: Kind[Any], *, now: float) -> Iterator[dict[str, Any]]:
-    """Events to be deleted, looked for at every so many new ones."""
+def expired_after(connection: sqlite3.Connection, kind: Kind[Any], *, now: float) -> Iterator[dict[str, Any]]:
+    """Events to be deleted after an object of the kind was made, looked for at every so many new ones."""
     if kind.struct is not Event:
         return
     (count,) = connection.execute("SELECT count(*) FROM objects WHERE kind = 'Event'").fetchone()
-    if count % _CHECK_EVERY:
-        return
+    if count % _CHECK_EVERY == 0:
+        yield from expired_events(connection, now=now)
+
+
+def expired_events(connection: sqlite3.Connection, *, now: float) -> Iterator[dict[str, Any]]:
+    """Events to be deleted."""
     rows = connection.execute("SELECT body FROM objects WHERE kind = 'Event'").fetchall()
     events = sorted((msgspec.json.decode(row[0]) for row in rows), key=_last_seen)
     oldest = timestamp(datetime.fromtimestamp(int(now) - EVENT_SECONDS, UTC))

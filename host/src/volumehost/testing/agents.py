@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
@@ -27,6 +27,7 @@ class AgentProcess:
     :param environment: variables that are set besides those of this process.
     :param log_file: where its stderr goes; ``<root_dir>.agent.log`` by default. Runs follow one another in it.
     :param verbosity: how many ``-v`` it is given.
+    :param program: what Python is given before the command, for a test's own way to start the program.
     """
 
     def __init__(
@@ -36,12 +37,14 @@ class AgentProcess:
         environment: Mapping[str, str] | None = None,
         log_file: str | os.PathLike[str] | None = None,
         verbosity: int = 1,
+        program: Sequence[str] = ("-m", "volumehost"),
     ) -> None:
         self.root_dir = os.fspath(root_dir)
         self.options = options
         self.environment = dict(environment or {})
         self.log_file = os.fspath(log_file) if log_file is not None else f"{self.root_dir}.agent.log"
         self._verbosity = verbosity
+        self._program = program
         self._process: subprocess.Popen[bytes] | None = None
         self._told = _Notifications()
 
@@ -64,7 +67,7 @@ class AgentProcess:
         if self.running:
             raise RuntimeError(f"the agent runs already, as process {self.pid}")
         self._told = _Notifications()
-        command = [sys.executable, "-m", "volumehost", "agent", "--root-dir", self.root_dir]
+        command = [sys.executable, *self._program, "agent", "--root-dir", self.root_dir]
         command += ["-" + "v" * self._verbosity] * bool(self._verbosity) + [*self.options]
         variables = {**os.environ, **self.environment, "NOTIFY_SOCKET": self._told.address}
         with open(self.log_file, "ab") as log:

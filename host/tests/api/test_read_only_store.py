@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -115,3 +116,55 @@ def test_on_a_read_only_filesystem_it_also_reads_what_a_killed_process_left_in_t
             assert names(store) == ["logged"]
     finally:
         mounter.unmount(str(directory))
+
+
+# --- untouched ------------------------------------------------------------------------------------------------------
+
+
+def test_untouched_it_changes_no_file_while_others_write(path: str, directory: Path) -> None:
+    """Not the shared memory, no lock in it, no time of access: as if nobody had looked."""
+    with EmbeddedStore(path) as writer:
+        writer.create(config("two"))
+
+        def state() -> dict[str, tuple[bytes, int, int]]:
+            found = {each.name: (each.read_bytes(), each.stat()) for each in directory.iterdir()}
+            return {name: (data, status.st_mtime_ns, status.st_ctime_ns) for name, (data, status) in found.items()}
+
+        before = state()
+        assert set(before) == {"store.sqlite3", "store.sqlite3-wal", "store.sqlite3-shm"}
+        with ReadOnlyStore(path, untouched=True) as reader:
+            assert names(reader) == ["one", "two"]
+            assert state() == before
+        assert state() == before
+    with ReadOnlyStore(path, untouched=True) as reader:
+        assert names(reader) == ["one", "two"]
+    assert os.listdir(directory) == ["store.sqlite3"]
+
+
+def test_untouched_it_is_of_one_moment_while_others_write_and_checkpoint(path: str) -> None:
+    """Every reading has the objects up to some number and no other."""
+    stop = threading.Event()
+
+    def write() -> None:
+        number = 0
+        with EmbeddedStore(path) as store:
+            while not stop.is_set():
+                number += 1
+                store.create(config(f"n{number:06}"))
+                if number % 5 == 0:
+                    with store._database.read() as connection:
+                        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        seen = 0
+        for _ in range(30):
+            with ReadOnlyStore(path, untouched=True) as reader:
+                found = sorted(names(reader))
+            assert found == [*(f"n{number:06}" for number in range(1, len(found))), "one"]
+            assert len(found) >= seen
+            seen = len(found)
+    finally:
+        stop.set()
+        writer.join()

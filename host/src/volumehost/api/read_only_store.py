@@ -5,9 +5,7 @@ It needs no right to write, leaves no file behind, and a store that is not there
 
 from __future__ import annotations
 
-import contextlib
 import os
-import shutil
 import sqlite3
 import stat
 import tempfile
@@ -24,24 +22,34 @@ from volumehost.errors import StoreError
 #: SQLite wants to make its shared memory file beside the store; these are its ways to say that it cannot.
 _NOT_WRITABLE = ("SQLITE_CANTOPEN", "SQLITE_READONLY", "SQLITE_FULL", "SQLITE_IOERR")
 
+#: How often store and log are read until two readings agree, and how much of the log tells one from the next.
+_READS = 10
+_LOG_HEADER = 32
+
 
 class ReadOnlyStore(EmbeddedStore):
     """An ApiClient that reads the store as it is now and in the next moments, and refuses every write.
 
     :param path: the file; need not exist.
     :param busy_timeout: how long to wait for a lock, in seconds.
+    :param untouched: read a private copy, so that not even SQLite's own files beside the store change.
     :raises StoreError: the file is there and cannot be read.
     """
 
+    def __init__(self, path: str, *, busy_timeout: float = 10.0, untouched: bool = False) -> None:
+        self._untouched = untouched
+        super().__init__(path, busy_timeout=busy_timeout)
+
     def _open_database(self, busy_timeout: float) -> Database:
-        return _ReadOnlyDatabase(self.path, busy_timeout=busy_timeout)
+        return _ReadOnlyDatabase(self.path, busy_timeout=busy_timeout, untouched=self._untouched)
 
 
 class _ReadOnlyDatabase(Database):
     """Connections to a file, or to a copy of it where the filesystem does not let SQLite work with the file itself."""
 
-    def __init__(self, path: str, *, busy_timeout: float) -> None:
+    def __init__(self, path: str, *, busy_timeout: float, untouched: bool) -> None:
         self._copy: tempfile.TemporaryDirectory[str] | None = None
+        self._untouched = untouched
         super().__init__(path, busy_timeout=busy_timeout)
 
     def _first_connection(self) -> StoreConnection:
@@ -87,7 +95,7 @@ class _ReadOnlyDatabase(Database):
         if not stat.S_ISREG(found.st_mode):
             raise StoreError(f"{self.path} is not a regular file", action="open the store", subject=self.path)
         # Opened for writing, though nothing is written, SQLite takes its log and shared memory away again at the end.
-        for mode in ("rw", "ro"):
+        for mode in () if self._untouched else ("rw", "ro"):
             connection = self._sqlite(self.path, f"?mode={mode}")
             try:
                 connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
@@ -101,12 +109,12 @@ class _ReadOnlyDatabase(Database):
         return self._connect()
 
     def _make_copy(self) -> tempfile.TemporaryDirectory[str]:
-        """A private copy, with what its log holds. Where nobody may write, nobody changes it meanwhile."""
-        copy = tempfile.TemporaryDirectory(prefix="volumehost-store-")
+        copy = tempfile.TemporaryDirectory(prefix="volumehost-store-", dir=_directory_for_copies())
         try:
-            shutil.copyfile(self.path, os.path.join(copy.name, "store"))
-            with contextlib.suppress(FileNotFoundError):
-                shutil.copyfile(f"{self.path}-wal", os.path.join(copy.name, "store-wal"))
+            store, log = _read_together(self.path)
+            for name, data in (("store", store), ("store-wal", log)):
+                with open(os.path.join(copy.name, name), "wb") as file:
+                    file.write(data)
         except BaseException:
             copy.cleanup()
             raise
@@ -127,3 +135,42 @@ class _ReadOnlyDatabase(Database):
         if self._copy is not None:
             self._copy.cleanup()
             self._copy = None
+
+
+def _read_together(path: str) -> tuple[bytes, bytes]:
+    """The store and its log, of one moment: a checkpoint by somebody else would make one older than the other.
+
+    Between two equal readings of the store nothing was put into it from the log, which otherwise only grows.
+    """
+    for _ in range(_READS):
+        store, log = _read(path), _read(f"{path}-wal")
+        if _read(path) == store and _read(f"{path}-wal", _LOG_HEADER) == log[:_LOG_HEADER]:
+            return store, log
+    raise StoreError(
+        f"it changed during each of {_READS} readings", action=f"read {path}", subject=path, hint="try again"
+    )
+
+
+def _read(path: str, length: int = -1) -> bytes:
+    """The file's content, "" when there is none; the time of its last access stays where that is allowed."""
+    try:
+        with open(path, "rb", opener=_open_quietly) as file:
+            return file.read(length)
+    except FileNotFoundError:
+        return b""
+
+
+def _open_quietly(path: str, flags: int) -> int:
+    try:
+        return os.open(path, flags | os.O_NOATIME)
+    except PermissionError:
+        return os.open(path, flags)
+
+
+def _directory_for_copies() -> str | None:
+    """Somewhere to write where the usual places for temporary files do not allow it."""
+    try:
+        tempfile.gettempdir()
+    except FileNotFoundError:
+        return next((path for path in ("/dev/shm", "/run") if os.access(path, os.W_OK)), None)  # noqa: S108 - in memory
+    return None

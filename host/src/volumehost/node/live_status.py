@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from volumehost.node.operations import Services
     from volumehost.node.pending import PendingOperation, PendingOperations
     from volumehost.node.populator import Populator
-    from volumehost.node.records import MountedVolume
+    from volumehost.node.records import AttachedVolume, MountedVolume
 
 _RUNNING = {
     "volume_mount": "mounting",
@@ -104,29 +104,27 @@ class LiveStatus:
 
     def of_devices(self, volumes: list[str]) -> list[str]:
         """For each volume that no pod uses and that is still on the node, where that stands, in one line (BR-83)."""
-        lines = []
-        for name in volumes:
-            known = self._services.actual.get_volume(name)
-            if known is None:
-                continue
-            entry = self._pending.find(OperationKey(name))
-            what = "mounted on the node" if known.device_state.may_be_mounted else "attached to the node"
-            error, attempts, retry_in = self._failure(entry)
-            status = VolumeStatus(
-                volume=known.spec.name() if known.spec is not None else name,
-                state=f"still {what}",
-                plugin=known.plugin_name,
-                operation=entry.name if entry is not None else "",
-                step=entry.step if entry is not None else "",
-                age=self._age(entry),
-                attempts=attempts,
-                error=error,
-                retry_in=retry_in,
-                progress=entry.progress if entry is not None else "",
-                where=where_it_hangs(entry, self._services.clock),
-            )
-            lines.append(status.explain())
-        return lines
+        found = (self._services.actual.get_volume(name) for name in volumes)
+        return [self.of_device(known).explain() for known in found if known is not None]
+
+    def of_device(self, known: AttachedVolume) -> VolumeStatus:
+        """A volume of the node as a whole: what is done to its device."""
+        entry = self._pending.find(OperationKey(known.name))
+        what = "mounted on the node" if known.device_state.may_be_mounted else "attached to the node"
+        error, attempts, retry_in = self._failure(entry)
+        return VolumeStatus(
+            volume=known.spec.name() if known.spec is not None else known.name,
+            state=f"still {what}",
+            plugin=known.plugin_name,
+            operation=entry.name if entry is not None else "",
+            step=entry.step if entry is not None else "",
+            age=self._age(entry),
+            attempts=attempts,
+            error=error,
+            retry_in=retry_in,
+            progress=entry.progress if entry is not None else "",
+            where=where_it_hangs(entry, self._services.clock),
+        )
 
     def _of_use(self, outer_name: str, unique_name: str, pod_uid: str) -> VolumeStatus:
         use = self._services.desired.get(unique_name, pod_uid)

@@ -116,6 +116,8 @@ class LiveStatus:
             volume=known.spec.name() if known.spec is not None else known.name,
             state=f"still {what}",
             plugin=known.plugin_name,
+            unique_name=known.name,
+            failed_step=entry.failed_step if entry is not None and entry.backoff.error is not None else "",
             operation=entry.name if entry is not None else "",
             step=entry.step if entry is not None else "",
             age=self._age(entry),

@@ -442,7 +442,7 @@ class BackoffError(OperationError):
 
 
 class _DetailedError(VolumeHostError):
-    """``details`` has one full line for each thing that is missing; they follow the text, one on a line."""
+    """``details`` tells of each thing that is missing, in one line or more; they follow the text."""
 
     def __init__(
         self, reason: str, *, details: Sequence[str] = (), action: str = "", subject: str = "", hint: str = ""
@@ -451,7 +451,7 @@ class _DetailedError(VolumeHostError):
         self.details = tuple(details)
 
     def __str__(self) -> str:
-        return "\n  ".join([super().__str__(), *self.details])
+        return "\n  ".join([super().__str__(), *(line for detail in self.details for line in detail.splitlines())])
 
 
 class WaitTimeoutError(_DetailedError):

@@ -118,7 +118,7 @@ def _details(error: errors.VolumeHostError) -> Sequence[str]:
         case errors.ManifestError():
             return error.problems
         case errors.WaitTimeoutError() | errors.VolumesFailedError():
-            return error.details
+            return [line for detail in error.details for line in detail.splitlines()]
         case errors.RemovalError():
             return error.paths
     return ()

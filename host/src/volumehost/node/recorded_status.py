@@ -66,7 +66,7 @@ class Witnesses:
             path=path,
             mounted=mounted,
             unique_name=text_of(record, "v"),
-            operation=text_of(record, "op") if running else "",
+            operation=text_of(record, "op" if running else "failed_op") if running or record.get("err") else "",
             step=text_of(record, "step") if running else "",
             age=max(0.0, self.now - started) if running and isinstance(started, (int, float)) else None,
             attempts=attempts if isinstance(attempts, int) else 0,

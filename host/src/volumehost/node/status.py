@@ -59,7 +59,7 @@ class VolumeStatus:
         parts += [text for text in (self.progress, self.where) if text]
         if self.attempts:
             step = f" at step {self.failed_step}" if self.failed_step else ""
-            parts.append(f"{self.attempts} attempts failed{step}")
+            parts.append(f"{self.attempts} attempt{'s' if self.attempts > 1 else ''} failed{step}")
         if self.error:
             parts.append(f"last error: {self.error}")
         if self.retry_in is not None:

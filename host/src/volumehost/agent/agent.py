@@ -19,6 +19,8 @@ from volumehost.agent.pod_sources import PodSource, PodSources
 from volumehost.agent.signals import Signals
 from volumehost.agent.stored_pods import StoredPods
 from volumehost.errors import FailedPreconditionError
+from volumehost.hosts.lock import RootDirLock
+from volumehost.hosts.root_dir import prepare_root_dir
 from volumehost.node.manager import VolumeManager
 from volumehost.node.turn import manager_in_turn
 
@@ -131,7 +133,10 @@ class Agent:
     # --- life -------------------------------------------------------------------------------------------------------
 
     def _live(self) -> None:
+        lock: RootDirLock | None = None
         try:
+            lock = RootDirLock(prepare_root_dir(self.settings.root_dir), of_agent=True)
+            lock.acquire()
             with self._turn() as entered:
                 if entered is not None and self._made is not None:
                     self._manager = self._made
@@ -139,6 +144,8 @@ class Agent:
         except BaseException as error:  # noqa: BLE001 - raised by run
             self._error = error
         finally:
+            if lock is not None:
+                lock.release()
             self._ended.set()
             self._signals.wake()
 

@@ -1,11 +1,17 @@
-"""Pods from several sources, told to one volume manager. Nothing is unwanted before all sources have told theirs."""
+"""Pods from several sources, told to one volume manager. Nothing is unwanted before all sources have told theirs.
+
+Each pod is worked on by a worker of its own, so that a plugin or an API that does not answer for one holds up no other.
+"""
 
 from __future__ import annotations
 
+import enum
 import logging
+import random
 import threading
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Protocol
 
 from volumehost.errors import VolumeHostError
 
@@ -15,19 +21,67 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+#: Seconds until what failed for a pod is tried again: the first time, and at most.
+RETRY_SECONDS: Final = 0.25
+RETRY_MAXIMUM_SECONDS: Final = 30.0
+
+#: How long the first look at each pod is waited for before what no pod wants is unmounted, in seconds (POP-01).
+FIRST_LOOK_SECONDS: Final = 10.0
+
 
 class PodSource(Protocol):
     """Where pods come from. Tells a :class:`PodSources` of them, from a thread of its own."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        ...
 
     def start(self, sources: PodSources) -> None:
-        """Begin to tell."""
+        """Begin to tell; returns at once."""
         ...
 
     def stop(self) -> None:
         """Tell nothing any more; returns at once."""
         ...
+
+    def look_again(self) -> None:
+        """Look at everything anew, soon."""
+        ...
+
+    def prepare(self, pod: Pod) -> Pod | None:
+        """Called on a worker before the pod is mounted; returns it as it is now, None when it is not wanted any more.
+
+        :raises VolumeHostError: it cannot be mounted now; it is tried again.
+        """
+        ...
+
+    def problems(self) -> list[str]:
+        """What keeps it from telling all its pods, one line each; empty when nothing does."""
+        ...
+
+
+class Wish(enum.Enum):
+    """What a source wants for a pod."""
+
+    MOUNT = "mount"
+    #: What is mounted stays; nothing is begun.
+    KEEP = "keep"
+    END = "end"
+
+
+@dataclass(slots=True)
+class _Entry:
+    """One pod. ``dirty``: its wish has not been acted upon; ``busy``: a worker is at it; ``turn`` counts the wishes."""
+
+    source: PodSource
+    pod: Pod
+    wish: Wish
+    dirty: bool = True
+    busy: bool = False
+    turn: int = 0
+    retries: int = 0
+    problem: str = ""
 
 
 class PodSources:
@@ -37,9 +91,10 @@ class PodSources:
         self._manager = manager
         self._sources = sources
         self._lock = threading.Lock()
-        self._known: dict[str, Pod] = {}
-        self._stopped = False
+        self._entries: dict[str, _Entry] = {}
         self._untold = {source.name for source in sources}
+        self._first: set[str] = set()
+        self._complete = self._stopped = False
 
     def start(self) -> None:
         """Have the sources tell from now on."""
@@ -52,35 +107,24 @@ class PodSources:
         for source in self._sources:
             source.stop()
 
-    @property
-    def untold(self) -> list[str]:
-        """The sources that have not told all their pods yet."""
-        with self._lock:
-            return sorted(self._untold)
+    def look_again(self) -> None:
+        """Have all sources look at everything anew."""
+        for source in self._sources:
+            source.look_again()
 
     # --- for the sources --------------------------------------------------------------------------------------------
 
-    def want(self, pod: Pod) -> None:
-        """The pod's volumes are wanted here."""
-        self.keep(pod)
-        if self._stopped:
-            return
-        try:
-            self._manager.sync_pod(pod)
-        except VolumeHostError as error:
-            logger.warning("pod %s/%s cannot be mounted now: %s", pod.metadata.namespace, pod.metadata.name, error)
+    def want(self, source: PodSource, pod: Pod) -> None:
+        """The pod's volumes are wanted here, as it is now."""
+        self._wish(source, pod, Wish.MOUNT)
 
-    def keep(self, pod: Pod) -> None:
+    def keep(self, source: PodSource, pod: Pod) -> None:
         """The pod is known: what is mounted for it stays."""
-        with self._lock:
-            self._known[pod.metadata.uid] = pod
+        self._wish(source, pod, Wish.KEEP)
 
-    def end(self, pod: Pod) -> None:
+    def end(self, source: PodSource, pod: Pod) -> None:
         """The pod's workload has ended, by a positive word (BR-51)."""
-        with self._lock:
-            self._known.pop(pod.metadata.uid, None)
-        if not self._stopped:
-            self._manager.end_pod(pod.metadata.uid, pod.metadata.namespace, pod.metadata.name)
+        self._wish(source, pod, Wish.END)
 
     def told(self, source: PodSource) -> None:
         """The source has told all pods that it has."""
@@ -88,8 +132,116 @@ class PodSources:
             if source.name not in self._untold:
                 return
             self._untold.discard(source.name)
-            if self._untold:
+            all_told = not self._untold
+            if all_told:
+                self._first = {uid for uid, entry in self._entries.items() if entry.dirty or entry.busy}
+        if all_told:
+            logger.info("all pods are known: %d", len(self._entries))
+            self._manager.parts.later(FIRST_LOOK_SECONDS, self._be_complete)
+            self._looked_at("")
+
+    # --- questions --------------------------------------------------------------------------------------------------
+
+    @property
+    def complete(self) -> bool:
+        """Whether all sources have told their pods, and each was looked at."""
+        return self._complete
+
+    def problems(self) -> Iterator[str]:
+        """Why not, one line for each source."""
+        with self._lock:
+            untold = set(self._untold)
+        for source in self._sources:
+            if source.name in untold:
+                yield f"{source.name} has not told its pods yet"
+            for problem in source.problems():
+                yield f"{source.name}: {problem}"
+
+    def problem_of(self, pod_uid: str) -> str:
+        """Why the pod's wish could not be acted upon, "" when it could."""
+        entry = self._entries.get(pod_uid)
+        return entry.problem if entry is not None else ""
+
+    # --- inside -----------------------------------------------------------------------------------------------------
+
+    def _wish(self, source: PodSource, pod: Pod, wish: Wish) -> None:
+        uid = pod.metadata.uid
+        with self._lock:
+            if self._stopped:
                 return
-            known = list(self._known.values())
-        if not self._stopped:
-            self._manager.set_known_pods(known)
+            entry = self._entries.get(uid)
+            if entry is None:
+                entry = self._entries[uid] = _Entry(source, pod, wish)
+            else:
+                entry.source, entry.pod, entry.wish, entry.dirty = source, pod, wish, True
+            entry.turn, entry.retries = entry.turn + 1, 0
+            turn = entry.turn
+        self._manager.parts.later(0, lambda: self._work(uid, entry, turn))
+
+    def _work(self, uid: str, entry: _Entry, turn: int) -> None:
+        """Act upon the wish of one pod, unless another has come since, until it is done or has to be tried again."""
+        with self._lock:
+            if entry.busy or entry.turn != turn:
+                return
+            entry.busy = True
+        while True:
+            with self._lock:
+                if self._stopped or not entry.dirty:
+                    entry.busy = False
+                    break
+                entry.dirty = False
+                source, pod, wish = entry.source, entry.pod, entry.wish
+            try:
+                self._act(source, pod, wish)
+            except VolumeHostError as error:
+                self._failed(uid, entry, error)
+                break
+            except Exception as error:
+                logger.exception("pod %s/%s cannot be worked on", pod.metadata.namespace, pod.metadata.name)
+                self._failed(uid, entry, error)
+                break
+            entry.problem, entry.retries = "", 0
+            with self._lock:
+                if wish is Wish.END and not entry.dirty:
+                    self._entries.pop(uid, None)
+        self._looked_at(uid)
+
+    def _act(self, source: PodSource, pod: Pod, wish: Wish) -> None:
+        metadata = pod.metadata
+        if wish is Wish.END:
+            self._manager.end_pod(metadata.uid, metadata.namespace, metadata.name)
+        elif wish is Wish.MOUNT:
+            prepared = source.prepare(pod)
+            if prepared is not None:
+                self._manager.sync_pod(prepared)
+
+    def _failed(self, uid: str, entry: _Entry, error: Exception) -> None:
+        """Try again later, or now when there is another wish."""
+        metadata, text = entry.pod.metadata, str(error)
+        log = logger.debug if text == entry.problem else logger.warning
+        with self._lock:
+            delay = 0.0 if entry.dirty else min(RETRY_SECONDS * 2 ** min(entry.retries, 16), RETRY_MAXIMUM_SECONDS)
+            entry.problem, entry.dirty, entry.busy = text, True, False
+            entry.retries += 1
+            turn = entry.turn
+        if self._stopped:
+            return
+        log("pod %s/%s waits, tried again in %.1f s: %s", metadata.namespace, metadata.name, delay, text)
+        delay *= random.uniform(1.0, 1.2)  # noqa: S311 - spreads retries, guards nothing
+        self._manager.parts.later(delay, lambda: self._work(uid, entry, turn))
+
+    def _looked_at(self, uid: str) -> None:
+        """A pod was looked at: when it was the last one of those told first, what belongs to none may go."""
+        with self._lock:
+            self._first.discard(uid)
+            due = not self._untold and not self._first
+        if due:
+            self._be_complete()
+
+    def _be_complete(self) -> None:
+        with self._lock:
+            if self._complete or self._stopped:
+                return
+            self._complete = True
+            known = [entry.pod for entry in self._entries.values() if entry.wish is not Wish.END]
+        self._manager.set_known_pods(known)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import random
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
+from volumehost.agent.mirror_pods import is_mirror
 from volumehost.errors import GoneError, ObjectNotFoundError, VolumeHostError
 from volumehost.node.pod_objects import FINALIZER, keep_pod
 from volumehost.node.pods import workload_has_ended
@@ -19,21 +20,28 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 #: Seconds until a watch that failed is begun again: the first time, and at most.
-RETRY_SECONDS = 0.5
-RETRY_MAXIMUM_SECONDS = 30.0
+RETRY_SECONDS: Final = 0.5
+RETRY_MAXIMUM_SECONDS: Final = 30.0
 
 
 class StoredPods:
-    """A PodSource that watches the API."""
+    """A PodSource that watches the API.
 
-    name = "the store"
+    A pod that is deleted stays mounted until the word that its workload has ended (BR-51); one whose object is gone
+    altogether, which our finalizer does not let happen before, has ended.
+    """
+
+    name = "store"
 
     def __init__(self, manager: VolumeManager) -> None:
         self._manager = manager
         self._api = manager.api
         self._node_name = manager.host.get_node_name()
+        #: UID to the pod as it was told last.
         self._pods: dict[str, Pod] = {}
+        self._problem = ""
         self._stop = threading.Event()
+        self._again = threading.Event()
 
     def start(self, sources: PodSources) -> None:
         """Watch from now on."""
@@ -42,54 +50,87 @@ class StoredPods:
     def stop(self) -> None:
         """End soon."""
         self._stop.set()
+        self._again.set()
+
+    def look_again(self) -> None:
+        """List the pods anew."""
+        self._again.set()
+
+    def problems(self) -> list[str]:
+        """Why the pods cannot be read."""
+        return [self._problem] if self._problem else []
+
+    def prepare(self, pod: Pod) -> Pod | None:
+        """Put our finalizer on the pod, so that it is not forgotten while something is mounted for it."""
+        metadata = pod.metadata
+        if FINALIZER in metadata.finalizers or metadata.deletion_timestamp is not None:
+            return pod
+        try:
+            kept = keep_pod(self._api, metadata.name, metadata.namespace)
+        except ObjectNotFoundError:
+            return None
+        return kept if kept.metadata.uid == metadata.uid else None
+
+    # --- on the thread ----------------------------------------------------------------------------------------------
 
     def _run(self, sources: PodSources) -> None:
         delay = RETRY_SECONDS
         while not self._stop.is_set():
+            self._again.clear()
             try:
-                self._follow(sources)
+                self._list(sources)
                 delay = RETRY_SECONDS
+                self._problem = ""
             except GoneError:
                 logger.debug("the watch of pods fell behind: they are listed anew")
             except VolumeHostError as error:
                 if self._stop.is_set():
                     return
-                logger.warning("pods cannot be read from the store, tried again in %.1f s: %s", delay, error)
-                self._stop.wait(delay * random.uniform(1.0, 1.2))  # noqa: S311 - spreads retries, guards nothing
+                log = logger.debug if str(error) == self._problem else logger.warning
+                self._problem = str(error)
+                log("pods cannot be read from the store, tried again in %.1f s: %s", delay, error)
+                self._again.wait(delay * random.uniform(1.0, 1.2))  # noqa: S311 - spreads retries, guards nothing
                 delay = min(2 * delay, RETRY_MAXIMUM_SECONDS)
 
-    def _follow(self, sources: PodSources) -> None:
+    def _list(self, sources: PodSources) -> None:
+        """Tell all pods, then their changes until there are none any more."""
         from volumehost.api.objects import Pod
 
         listed = self._api.list(Pod)
+        self._problem = ""
         there = {pod.metadata.uid for pod in listed.items}
         for pod in listed.items:
             self._seen(sources, pod)
         for uid in [uid for uid in self._pods if uid not in there]:
-            self._gone(sources, self._pods[uid])
+            self._gone(sources, uid)
         sources.told(self)
-        for event in self._api.watch(Pod, resource_version=listed.resource_version, stop=self._stop.is_set):
+        for event in self._api.watch(Pod, resource_version=listed.resource_version, stop=self._again.is_set):
             if event.type == "DELETED":
-                self._gone(sources, event.object)
+                self._gone(sources, event.object.metadata.uid)
             elif event.type != "BOOKMARK":
                 self._seen(sources, event.object)
 
     def _seen(self, sources: PodSources, pod: Pod) -> None:
-        if pod.spec.node_name not in ("", self._node_name):
+        uid = pod.metadata.uid
+        if is_mirror(pod) or pod.spec.node_name not in ("", self._node_name):
             return
-        self._pods[pod.metadata.uid] = pod
-        if workload_has_ended(pod):
-            sources.end(pod)
-        elif pod.metadata.deletion_timestamp is not None:
-            sources.keep(pod)
+        former, self._pods[uid] = self._pods.get(uid), pod
+        if former is not None and _of_interest(former) == _of_interest(pod):
+            return
+        deleted = pod.metadata.deletion_timestamp is not None
+        if workload_has_ended(pod) or (deleted and not self._manager.may_be_in_use(uid)):
+            sources.end(self, pod)
         else:
-            if FINALIZER not in pod.metadata.finalizers:
-                try:
-                    pod = keep_pod(self._api, pod.metadata.name, pod.metadata.namespace)
-                except ObjectNotFoundError:
-                    return
-            sources.want(pod)
+            sources.want(self, pod)
 
-    def _gone(self, sources: PodSources, pod: Pod) -> None:
-        if self._pods.pop(pod.metadata.uid, None) is not None:
-            sources.end(pod)
+    def _gone(self, sources: PodSources, uid: str) -> None:
+        pod = self._pods.pop(uid, None)
+        if pod is not None:
+            sources.end(self, pod)
+
+
+def _of_interest(pod: Pod) -> tuple[Any, ...]:
+    """What a change of which is worth a look at the pod: content of volumes comes from labels and annotations too."""
+    metadata = pod.metadata
+    deleted = metadata.deletion_timestamp is not None
+    return workload_has_ended(pod), deleted, pod.spec, metadata.labels, metadata.annotations, pod.status.phase

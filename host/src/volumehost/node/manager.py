@@ -285,6 +285,10 @@ class VolumeManager:
         """
         self._now.unmounting.begin(uid, namespace, name)
 
+    def may_be_in_use(self, uid: str) -> bool:
+        """Whether something of the pod is mounted or may be; what a reboot took is not."""
+        return self._now.unmounting.may_be_in_use(uid)
+
     def unmount_pod(self, name: str, namespace: str = DEFAULT_NAMESPACE, *, timeout: float = POD_TIMEOUT) -> None:
         """Delete the pod, unmount all its volumes, remove its directory; the word that its workload has ended.
 

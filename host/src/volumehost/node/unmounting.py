@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from volumehost.errors import VolumeHostError, WaitTimeoutError
 from volumehost.node.going_claims import is_reclaimed, is_used_by_others, let_claims_go
-from volumehost.node.journal_format import texts_of
+from volumehost.node.journal_format import LOST, texts_of
 from volumehost.node.pod_objects import FINALIZER, find_pod, release_pod
 
 if TYPE_CHECKING:
@@ -74,6 +74,15 @@ class PodUnmounting:
             subject=label,
             hint="they are tried again the next time",
         )
+
+    def may_be_in_use(self, uid: str) -> bool:
+        """Whether something of the pod is mounted, may be, or is just being mounted.
+
+        What a reboot took does not count: no process of the pod outlived that.
+        """
+        mounts = self._actual.mounts_of_pod(uid)
+        records = ((self._journal.entry(mount.volume, uid) or {}) for mount in mounts)
+        return any(record.get("state") != LOST for record in records) or self._parts.pending.works_for(uid)
 
     def is_gone(self, uid: str) -> bool:
         """Whether nothing of the pod is mounted or may be, or is just being mounted, and its volumes are released."""

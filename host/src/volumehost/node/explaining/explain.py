@@ -9,13 +9,19 @@ import os
 from typing import TYPE_CHECKING
 
 from volumehost.errors import ObjectNotFoundError
-from volumehost.node.explaining.explanation import PodExplanation
+from volumehost.node.explaining.explanation import PodExplanation, VolumeExplanation
+from volumehost.node.explaining.facts import argument_of, explanation_of
+from volumehost.node.journal_format import text_of
 
 if TYPE_CHECKING:
     from volumehost.api.client import ApiClient
     from volumehost.api.objects import Pod
     from volumehost.node.assembly import NodeParts
+    from volumehost.node.journal_format import JournalContents
+    from volumehost.node.recorded_status import NodeStatus
     from volumehost.node.status import PodStatus
+
+__all__ = ["PodExplanation", "VolumeExplanation", "explain_live", "explain_recorded"]
 
 
 def explain_live(parts: NodeParts, pod: Pod | PodStatus) -> PodExplanation:
@@ -23,34 +29,129 @@ def explain_live(parts: NodeParts, pod: Pod | PodStatus) -> PodExplanation:
 
     :param pod: the pod as the API has it, or, of a pod that is in no API any more, its status.
     """
+    from volumehost.node.explaining.live import LiveFacts
     from volumehost.node.status import PodStatus
 
-    status = parts.status.of_leftover(pod.uid) if isinstance(pod, PodStatus) else parts.status.of_pod(pod)
-    return PodExplanation(
-        status.namespace, status.name, status.uid, status.state, status.ready, "not explained yet", live=True
-    )
+    facts = LiveFacts(parts)
+    if isinstance(pod, PodStatus):
+        status, known = parts.status.of_leftover(pod.uid), None
+    else:
+        status, known = parts.status.of_pod(pod), pod
+    ended = parts.populator.has_ended(status.uid)
+    volumes = [explanation_of(facts.of_volume(each, known, status.uid)) for each in status.volumes]
+    volumes += [explanation_of(each) for each in facts.devices_of(status.uid)]
+    record = parts.services.journal.entry("", status.uid) or {}
+    return _of_pod(status, known, volumes, ended=ended, problem=text_of(record, "problem"), live=True)
 
 
 def explain_recorded(
-    root_dir: str | os.PathLike[str], store: ApiClient | None, namespace: str, name: str
+    root_dir: str | os.PathLike[str], store: ApiClient | None, namespace: str, name: str, *, node_name: str = ""
 ) -> PodExplanation:
     """What journal, store and mount table tell of the pod; takes no lock and changes nothing.
 
     :param store: the API; by default the embedded store in the root directory, if there is one.
     :param name: the pod's name, or its uid when only the disk knows it.
+    :param node_name: the name of this node; the machine's by default.
     :raises ObjectNotFoundError: neither the API nor the disk knows the pod.
     :raises RootDirectoryError: the journal cannot be read.
     """
+    from volumehost.hosts.layout import Layout
+    from volumehost.node.journal import read_journal
     from volumehost.node.recorded_status import read_status
 
     found = read_status(root_dir, api=store)
-    for status in found.pods:
-        if (status.namespace, status.name) == (namespace, name) or status.uid == name:
-            return PodExplanation(
-                status.namespace, status.name, status.uid, status.state, status.ready, "not explained yet", live=False
-            )
-    raise ObjectNotFoundError(
-        f"there is no pod {namespace}/{name}",
-        subject=name,
-        hint="'volumehost status' lists what there is; -n names another namespace",
+    status = next((each for each in found.pods if (each.namespace, each.name) == (namespace, name)), None)
+    status = status or next((each for each in found.pods if each.uid == name), None)
+    if status is None:
+        raise ObjectNotFoundError(
+            f"there is no pod {namespace}/{name}",
+            subject=name,
+            hint="'volumehost status' lists what there is; -n names another namespace",
+        )
+    return _of_record(found, status, read_journal(Layout(found.root_dir).journal_file()), store, node_name)
+
+
+def _of_record(
+    found: NodeStatus, status: PodStatus, journal: JournalContents, store: ApiClient | None, node_name: str
+) -> PodExplanation:
+    from volumehost.hosts.node_info import local_node_name
+    from volumehost.node.explaining.recorded import RecordedFacts
+
+    facts = RecordedFacts(journal, store, node_name or local_node_name())
+    pod = _find_pod(store, status)
+    volumes = [explanation_of(facts.of_volume(each, pod, status.uid)) for each in status.volumes]
+    volumes += [explanation_of(each) for each in facts.devices_of(status.uid)]
+    record = journal.entries.get(("", status.uid), {})
+    ended = bool(record.get("ended"))
+    told = _of_pod(status, pod, volumes, ended=ended, problem=text_of(record, "problem"), live=False)
+    return _with_worker(told, found)
+
+
+def _with_worker(told: PodExplanation, found: NodeStatus) -> PodExplanation:
+    """Who works on the root directory: without anybody nothing goes on."""
+    import msgspec
+
+    notes, waits_for, advice = [*found.notes, *told.notes], list(told.waits_for), list(told.advice)
+    if found.manager_pid is not None:
+        who = f"process {found.manager_pid}" if found.manager_pid else "a process of another container"
+        notes.append(f"{who} works on this root directory; this is what it has recorded")
+    elif not told.ready or told.state == "unmounting":
+        verb = "unmount" if told.state == "unmounting" else "mount"
+        waits_for.insert(0, f"somebody who works on it: nobody works on this root directory, {found.root_dir}")
+        advice.insert(0, f"run 'volumehost {verb} {argument_of(told.label)}', or the agent: 'volumehost agent'")
+    return msgspec.structs.replace(told, notes=tuple(notes), waits_for=tuple(waits_for), advice=tuple(advice))
+
+
+def _of_pod(
+    status: PodStatus,
+    pod: Pod | None,
+    volumes: list[VolumeExplanation],
+    *,
+    ended: bool,
+    problem: str,
+    live: bool,
+) -> PodExplanation:
+    waits_for, advice = [], []
+    going = ended or status.state == "unmounting"
+    if pod is not None and pod.metadata.deletion_timestamp is not None and not ended:
+        waits_for.append("the word that its workload has ended: it is marked for deletion, its volumes stay until then")
+        advice.append(f"'volumehost unmount {argument_of(f'{status.namespace}/{status.name}')}' says that it has ended")
+    if ended and not any(volume.sequence for volume in volumes):
+        waits_for.append(f"its directory to be removed: {problem}" if problem else "its directory to be removed")
+    notes = (status.note,) if status.note else ()
+    return PodExplanation(
+        namespace=status.namespace,
+        name=status.name,
+        uid=status.uid,
+        state=status.state,
+        ready=status.ready and not going,
+        summary=_summary(volumes, going=ended),
+        live=live,
+        volumes=tuple(volumes),
+        waits_for=tuple(waits_for),
+        advice=tuple(advice),
+        notes=notes,
     )
+
+
+def _summary(volumes: list[VolumeExplanation], *, going: bool) -> str:
+    used = [volume for volume in volumes if volume.state != "unused"]
+    left = [volume for volume in used if volume.sequence]
+    if not used:
+        return "no container uses a volume"
+    if going:
+        return f"{_count(len(left), len(used))} still on the node" if left else "all volumes are unmounted"
+    return f"{_count(len(left), len(used))} not mounted" if left else "all volumes are mounted"
+
+
+def _count(some: int, of: int) -> str:
+    return f"{some} of {of} volume{'' if of == 1 else 's'} {'is' if some == 1 else 'are'}"
+
+
+def _find_pod(store: ApiClient | None, status: PodStatus) -> Pod | None:
+    if store is None or not status.name:
+        return None
+    from volumehost.node.pod_objects import find_pod
+
+    pod = find_pod(store, status.name, status.namespace)
+    return pod if pod is not None and pod.metadata.uid == status.uid else None

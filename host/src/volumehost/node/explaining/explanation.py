@@ -6,6 +6,8 @@ from typing import Any, Self
 
 import msgspec
 
+_MARKS = {"done": "done   ", "here": "here   ", "to-come": "to come"}
+
 
 class Point(msgspec.Struct, frozen=True, rename="camel"):
     """One phase of what a volume goes through. ``state``: ``done``, ``here``, ``to-come``.
@@ -48,6 +50,37 @@ class VolumeExplanation(msgspec.Struct, frozen=True, rename="camel"):
     error: tuple[str, ...] = ()
     advice: tuple[str, ...] = ()
 
+    def headline(self) -> str:
+        """What it is and where it stands, in one line: plugin, operation, step, age, attempts, next retry (BR-83)."""
+        from volumehost.node.status import VolumeStatus
+
+        return VolumeStatus(
+            volume=self.volume,
+            state=self.state,
+            plugin=self.plugin,
+            distribution=self.distribution,
+            version=self.version,
+            operation=self.operation,
+            step=self.step if self.age is not None else "",
+            failed_step="" if self.age is not None else self.step,
+            age=self.age,
+            attempts=self.attempts,
+            retry_in=self.retry_in,
+        ).explain()
+
+    def lines(self) -> list[str]:
+        """The explanation as text for people; the first line says which volume, the others are indented."""
+        found = [self.headline()]
+        if self.source:
+            found.append(f"  from: {self.source}")
+        if self.path:
+            found.append(f"  at: {self.path}")
+        found += [f"  {_MARKS.get(point.state, point.state)}  {point.text}" for point in self.sequence]
+        found += _block("waits for", self.waits_for)
+        found += _block("it is now", self.hangs)
+        found += _block("last error", self.error, apart=True)
+        return found + _block("what to do", self.advice)
+
 
 class PodExplanation(msgspec.Struct, frozen=True, rename="camel"):
     """A pod and why its volumes are not ready. ``summary`` is one sentence.
@@ -82,5 +115,32 @@ class PodExplanation(msgspec.Struct, frozen=True, rename="camel"):
         return msgspec.convert(data, cls, strict=False)
 
     def lines(self) -> list[str]:
-        """The whole as text for people."""
-        return [self.summary]
+        """The whole as text for people: the summary, the pod, each volume that is not ready."""
+        found = [f"pod {self.label}: {self.summary}"]
+        found += _block("waits for", self.waits_for)
+        found += _block("what to do", self.advice)
+        for volume in self.volumes:
+            if volume.sequence:
+                found += ["", *volume.lines()]
+        rest = [f"{each.volume} ({each.state})" for each in self.volumes if not each.sequence]
+        if rest and len(rest) < len(self.volumes):
+            found += ["", f"the others: {', '.join(rest)}"]
+        return found
+
+    @property
+    def label(self) -> str:
+        """``default/web``; the uid of a pod whose name nobody knows."""
+        return f"{self.namespace}/{self.name}" if self.name else self.uid
+
+    def details(self) -> list[str]:
+        """For the errors of waits: the explanation of each volume that is not ready, as text of several lines."""
+        return ["\n".join(volume.lines()) for volume in self.volumes if volume.sequence]
+
+
+def _block(title: str, lines: tuple[str, ...], *, apart: bool = False) -> list[str]:
+    """One line, or a title with the lines below it."""
+    if not lines:
+        return []
+    if len(lines) == 1 and not apart:
+        return [f"  {title}: {lines[0]}"]
+    return [f"  {title}:", *(f"    {line}" for line in lines)]

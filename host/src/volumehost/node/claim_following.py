@@ -110,6 +110,24 @@ class ClaimFollowing:
         """What is being done for the claim, or keeps it, in one line."""
         return self._control.step(error.claim) if error.claim is not None else ""
 
+    def problem(self, error: Exception) -> str:
+        """Why a volume cannot be entered, for those who ask when this manager is gone: what the controllers say last.
+
+        Without what changes by itself, such as the seconds until the next attempt.
+        """
+        claim = error.claim if isinstance(error, ClaimPendingError) else None
+        plane = self._control.plane if claim is not None and self._control.enabled else None
+        if claim is None or plane is None or not plane.started:
+            return str(error)
+        failure = plane.failure(claim)
+        if failure is not None and failure.error is not None:
+            from volumehost.control.messages import message_of
+
+            times = "once" if failure.attempts == 1 else f"{failure.attempts} times"
+            return f"{error}: {message_of(failure.error)} (failed {times})"
+        step = plane.step(claim)
+        return f"{error}: {step}" if step else str(error)
+
     def final_failures(self, error: ClaimPendingError) -> int:
         """How often the control plane failed to make the claim usable for a reason that waiting does not mend."""
         plane = self._control.plane

@@ -68,19 +68,24 @@ class PodMounting:
 
     def wait(self, pod: Pod, timeout: float, attempts: int | None) -> PodStatus:
         """Wait until every used volume is mounted; see ``VolumeManager.wait_for_pod``."""
+        from volumehost.node.explaining.explain import explain_live
+
         uid = pod.metadata.uid
         settled = self._parts.waits.wait(
             (uid,), lambda: self.is_ready(uid) or self._is_hopeless(uid, attempts), timeout
         )
-        self._parts.services.journal.flush()  # what the caller is told now is on record, should the process be killed
         ready = self.is_ready(uid)
+        record = self._parts.populator.record(uid)
+        if not ready and record is not None:
+            self._record_problems(record)  # controllers may have said more since it was resolved
+        self._parts.services.journal.flush()  # what the caller is told now is on record, should the process be killed
         status = self._parts.status.of_pod(pod)
         if ready:
             return status
-        if self._parts.populator.record(uid) is None:
+        if record is None:
             raise self._unmounting(pod)
         missing = [volume for volume in status.volumes if not volume.ready and volume.state != "unused"]
-        details = [volume.explain() for volume in missing]
+        details = explain_live(self._parts, pod).details()
         name = f"{pod.metadata.namespace}/{pod.metadata.name}"
         text = f"unmounted volumes=[{' '.join(sorted(volume.volume for volume in missing))}]"
         exhausted = self._exhausted(uid)
@@ -187,7 +192,7 @@ class PodMounting:
         And which volumes it shares with the node: what is attached for it is released with it, also after a restart.
         """
         uid, services = record.pod.metadata.uid, self._parts.services
-        problems = {name: str(error) for name, error in record.errors.items()}
+        problems = {name: self._claims.problem(error) for name, error in record.errors.items()}
         shared = {use.volume for use in services.desired.uses_of_pod(uid) if use.is_shared or use.is_block}
         known = services.journal.entry("", uid) or {}
         former = texts_of(known, "volumes")

@@ -60,13 +60,15 @@ class PodUnmounting:
 
         :raises WaitTimeoutError: something still is; ``details`` says what and why.
         """
+        from volumehost.node.explaining.explain import explain_live
+
         volumes = self._volumes(uid)  # all it will ever have had: it has ended
         if self._parts.waits.wait((uid, *volumes), lambda: self._is_gone(uid, volumes), seconds):
             return
         self._finish_later(uid)
-        left = self._parts.status.of_leftover(uid).volumes
-        lines = [volume.explain() for volume in left] or self._parts.status.of_devices(self._held(uid))
-        names = sorted(volume.volume for volume in left) or self._held(uid)
+        left = self._parts.status.of_leftover(uid)
+        lines = explain_live(self._parts, left).details()
+        names = sorted(volume.volume for volume in left.volumes) or self._held(uid)
         raise WaitTimeoutError(
             f"mounted volumes=[{' '.join(names)}] after {seconds:g} s",
             details=lines,

@@ -25,14 +25,14 @@ def pool():
 
 def test_tasks_run(pool):
     done = threading.Event()
-    pool().submit(done.set)
+    pool().submit("lane", done.set)
     assert done.wait(10)
 
 
 def test_a_task_that_raises_ends_nothing(pool, caplog):
     workers, done = pool(size=1), threading.Event()
-    workers.submit(lambda: 1 / 0)
-    workers.submit(done.set)
+    workers.submit("lane", lambda: 1 / 0)
+    workers.submit("lane", done.set)
     assert done.wait(10)
     assert "must not" in caplog.text
 
@@ -46,7 +46,7 @@ def test_slow_tasks_run_side_by_side_once_somebody_is_impatient(pool, until):
         together.wait()
         finished.release()
 
-    workers.submit(*[task] * 8)
+    workers.submit("lane", *[task] * 8)
     until(lambda: not workers.hurry())
     for _ in range(8):
         assert finished.acquire(timeout=20)
@@ -55,7 +55,7 @@ def test_slow_tasks_run_side_by_side_once_somebody_is_impatient(pool, until):
 def test_every_task_of_a_burst_runs_once(pool):
     workers, done = pool(size=4), threading.Semaphore(0)
     for _ in range(500):
-        workers.submit(done.release)
+        workers.submit("lane", done.release)
     for _ in range(500):
         assert done.acquire(timeout=20)
     assert not done.acquire(timeout=0.05)
@@ -65,10 +65,10 @@ def test_every_task_of_a_burst_runs_once(pool):
 def test_a_task_that_comes_while_another_hangs_gets_a_thread_at_once(pool, clock):
     workers, gate, begun, done = WorkerPool(clock), threading.Event(), threading.Event(), threading.Event()
     try:
-        workers.submit(lambda: (begun.set(), gate.wait(30)))
+        workers.submit("lane", lambda: (begun.set(), gate.wait(30)))
         assert begun.wait(10)
         clock.move(0.01)
-        workers.submit(done.set)
+        workers.submit("lane", done.set)
         assert done.wait(10)
     finally:
         gate.set()
@@ -78,7 +78,7 @@ def test_a_task_that_comes_while_another_hangs_gets_a_thread_at_once(pool, clock
 def test_a_burst_is_worked_off_by_one_thread_unless_somebody_is_impatient(pool, clock):
     workers, gate, begun, done = WorkerPool(clock), threading.Event(), threading.Event(), threading.Semaphore(0)
     try:
-        workers.submit(lambda: (begun.set(), gate.wait(30)), *[done.release] * 5)
+        workers.submit("lane", lambda: (begun.set(), gate.wait(30)), *[done.release] * 5)
         assert begun.wait(10)
         assert workers.threads == 1
         assert not done.acquire(timeout=0.05)
@@ -91,14 +91,14 @@ def test_a_burst_is_worked_off_by_one_thread_unless_somebody_is_impatient(pool, 
         assert workers.stop(1000)
 
 
-def test_no_more_threads_than_its_size(pool):
-    workers, gate, running = pool(size=3), threading.Event(), threading.Semaphore(0)
+def test_no_more_tasks_of_a_lane_at_a_time_than_its_share(pool):
+    workers, gate, running = pool(share=3, stuck_after=1000), threading.Event(), threading.Semaphore(0)
 
     def task():
         running.release()
         gate.wait(20)
 
-    workers.submit(*[task] * 10)
+    workers.submit("lane", *[task] * 10)
     for _ in range(3):
         workers.hurry()
         assert running.acquire(timeout=10)
@@ -110,8 +110,8 @@ def test_no_more_threads_than_its_size(pool):
         assert running.acquire(timeout=10)
 
 
-def test_br52_stuck_threads_are_replaced_up_to_the_limit(pool, clock):
-    workers = WorkerPool(clock, size=2, limit=3, stuck_after=10)
+def test_br52_stuck_tasks_leave_their_share_of_a_lane_to_others(pool, clock):
+    workers = WorkerPool(clock, share=2, limit=64, stuck_after=10)
     gate, running = threading.Event(), threading.Semaphore(0)
 
     def hang():
@@ -119,17 +119,80 @@ def test_br52_stuck_threads_are_replaced_up_to_the_limit(pool, clock):
         gate.wait(30)
 
     try:
-        workers.submit(hang, hang)
+        workers.submit("lane", hang, hang)
         for _ in range(2):
             workers.hurry()
             assert running.acquire(timeout=10)
         done = threading.Event()
-        workers.submit(done.set)
+        workers.submit("lane", done.set)
         assert not done.wait(0.05)
         clock.move(11)
         workers.hurry()
         assert done.wait(10)
         assert workers.threads == 3
+    finally:
+        gate.set()
+        clock.move(1000)
+        assert workers.stop(1000)
+
+
+def test_br52_a_lane_that_hangs_does_not_delay_another(clock):
+    """Nobody has to be impatient: a lane whose tasks take long is known."""
+    workers, gate, begun = WorkerPool(clock), threading.Event(), threading.Semaphore(0)
+
+    def hang():
+        begun.release()
+        gate.wait(30)
+
+    try:
+        workers.submit("hung", *[hang] * 300)
+        assert begun.acquire(timeout=10)
+        clock.move(1)
+        for _ in range(20):
+            done = threading.Event()
+            workers.submit("good", done.set)
+            assert done.wait(10)
+    finally:
+        gate.set()
+        clock.move(1000)
+        assert workers.stop(1000)
+
+
+def test_br52_ten_lanes_that_hang_leave_threads_to_the_eleventh(clock, until):
+    workers, gate = WorkerPool(clock, limit=64), threading.Event()
+    try:
+        for number in range(10):
+            workers.submit(f"hung-{number}", *[lambda: gate.wait(60)] * 100)
+        for _ in range(60):  # a minute and more passes
+            clock.move(1)
+            until(lambda: clock.move(0.01) or not workers.hurry())
+        assert workers.threads < 64
+        done = threading.Event()
+        workers.submit("good", done.set)
+        assert done.wait(10)
+        assert workers.threads <= 64
+    finally:
+        gate.set()
+        clock.move(1000)
+        assert workers.stop(1000)
+
+
+def test_br52_threads_that_came_in_the_place_of_hung_ones_end_when_those_come_back(clock, until):
+    workers, gate, begun = WorkerPool(clock, size=2, share=2, limit=64, stuck_after=1), threading.Event(), []
+
+    def hang():
+        begun.append(1)
+        gate.wait(30)
+
+    try:
+        workers.submit("lane", *[hang] * 10)
+        for number in range(1, 11):
+            workers.hurry()
+            until(lambda number=number: len(begun) >= number)
+            clock.move(2)
+        assert workers.threads == 10
+        gate.set()
+        until(lambda: workers.threads == 2)
     finally:
         gate.set()
         clock.move(1000)
@@ -144,12 +207,12 @@ def test_stop_drops_what_is_queued_and_tells_whether_all_ended(pool):
         begun.set()
         gate.wait(20)
 
-    workers.submit(hang)
+    workers.submit("lane", hang)
     assert begun.wait(10)
-    workers.submit(lambda: after.append(1))
+    workers.submit("lane", lambda: after.append(1))
     assert not workers.stop(0.01)
     with pytest.raises(RuntimeError):
-        workers.submit(hang)
+        workers.submit("lane", hang)
     gate.set()
     assert workers.stop(10)
     assert after == []
@@ -157,7 +220,7 @@ def test_stop_drops_what_is_queued_and_tells_whether_all_ended(pool):
 
 def test_idle_threads_end_with_the_pool(pool, until):
     workers, done = pool(), threading.Event()
-    workers.submit(done.set)
+    workers.submit("lane", done.set)
     assert done.wait(10)
     assert workers.stop(10)
     until(lambda: workers.threads == 0)
@@ -169,7 +232,7 @@ def test_br52_a_hung_task_does_not_keep_the_process_from_ending():
         "from volumehost.node.workers import WorkerPool\n"
         "begun = threading.Event()\n"
         "pool = WorkerPool(time.monotonic)\n"
-        "pool.submit(lambda: (begun.set(), time.sleep(600)))\n"
+        "pool.submit('lane', lambda: (begun.set(), time.sleep(600)))\n"
         "begun.wait(10)\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
@@ -187,9 +250,9 @@ def test_what_a_task_submits_at_its_end_wakes_nobody(clock):
         ran.append(threading.current_thread())
         clock.move(1)  # it was not quick
         workers.nearly_done()
-        workers.submit(last)
+        workers.submit("lane", last)
 
-    workers.submit(first)
+    workers.submit("lane", first)
     assert done.wait(10)
     assert ran[0] is ran[1]
     assert workers.threads == 1

@@ -20,6 +20,7 @@ from volumehost.node.claim_following import ClaimFollowing
 from volumehost.node.desired import DesiredState
 from volumehost.node.executor import HURRY_SECONDS, Executor
 from volumehost.node.journal import Journal, read_boot_id
+from volumehost.node.lanes import UPKEEP
 from volumehost.node.live_status import LiveStatus
 from volumehost.node.local_control import LocalControl
 from volumehost.node.operations import MAP_VOLUME, MOUNT_VOLUME, Services, StepObserver
@@ -61,7 +62,6 @@ class Settings:
     boot_id: str | None = None
     token_signer: Signer | None = None
     controllers: bool | None = None
-    workers: int = 16
 
     @property
     def standalone(self) -> bool:
@@ -113,7 +113,8 @@ class NodeParts:
         if drained:
             self.lock.release()
         else:
-            steps = [f"{entry.name} on {entry.key} at step {entry.step}" for entry in self.pending.running()]
+            steps = [f"{entry.name} on {entry.key} at step {entry.step}" for entry in self.pending.running()
+                     if entry.thread is not None]  # fmt: skip
             logger.warning("the root directory stays locked until this process ends: %s", "; ".join(steps))
 
 
@@ -171,7 +172,7 @@ def _wire(
     settings: Settings, services: Services, dirty: DirtyKeys, found: Reconstruction, lock: RootDirLock
 ) -> NodeParts:
     pending = PendingOperations(settings.clock)
-    pool = WorkerPool(settings.clock, size=settings.workers)
+    pool = WorkerPool(settings.clock)
     timers = services.timers
     waits = Waits(settings.clock, impatient=pool.hurry)
     populator = Populator(services, pending, adopt=settings.adopt)
@@ -213,7 +214,7 @@ def _is_in_use(services: Services, pending: PendingOperations, volume: str) -> b
 def _later(pool: WorkerPool, timers: Timers, seconds: float, function: Callable[[], None]) -> None:
     def submit() -> None:
         with contextlib.suppress(RuntimeError):  # the manager ends
-            pool.submit(function)
+            pool.submit(UPKEEP, function)
             timers.call_later(HURRY_SECONDS, pool.hurry)  # should what it waits for hang
 
     timers.call_later(seconds, submit)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from volumehost.errors import RootDirectoryError
 from volumehost.node.backoff import absent_driver
-from volumehost.node.operation_metrics import OperationLabels, OperationMetrics, labels_of
+from volumehost.node.lanes import Task, lane_of
 from volumehost.node.operations import Failure, Operation, Services, Steps, intent_refused
 from volumehost.node.pending import OperationKey, PendingOperation, PendingOperations
 from volumehost.node.timers import Timers
@@ -16,6 +17,7 @@ from volumehost.node.workers import WorkerPool
 
 if TYPE_CHECKING:
     from volumehost.node.journal_format import Fields
+    from volumehost.node.operation_metrics import OperationLabels, OperationMetrics
 
 logger = logging.getLogger(__name__)
 
@@ -54,6 +56,7 @@ class Executor:
         self._timers = timers
         self._metrics = metrics
         self._watching = False
+        self._hurries = False
         self._begun: list[_Begun] = []
 
     def start(self, operation: Operation) -> None:
@@ -63,7 +66,8 @@ class Executor:
         :raises BackoffError: it failed a moment ago (BACKOFF-02).
         """
         intent = operation.intent()
-        entry = self._pending.start(operation.key, operation.name, operation.pod_uid)
+        lane = lane_of(operation, self._services.actual)
+        entry = self._pending.start(operation.key, operation.name, operation.pod_uid, lane)
         self._begun.append(_Begun(operation, entry, intent))
 
     def go(self) -> None:
@@ -79,16 +83,21 @@ class Executor:
             ticket = self._services.journal.write(*(record for each in begun for record in each.intent))
         except RootDirectoryError as error:
             refusal = error
+        lanes: dict[str, list[Task]] = {}
+        for each in begun:
+            lanes.setdefault(each.entry.lane, []).append(self._task(each, ticket, refusal))
         try:
-            self._pool.submit(*(self._task(each, ticket, refusal) for each in begun))
+            for lane, tasks in lanes.items():
+                self._pool.submit(lane, *tasks)
         except RuntimeError:  # the manager ends
             for each in begun:
                 self._pending.cancel(each.entry)
         if not self._watching:
             self._watching = True
             self._timers.call_later(HURRY_SECONDS, self._watch)
-        elif len(begun) > 1:
-            self._timers.call_later(HURRY_SECONDS, self._pool.hurry)
+        elif not self._hurries:
+            self._hurries = True
+            self._timers.call_later(HURRY_SECONDS, self._hurry)
 
     def _task(self, begun: _Begun, ticket: int, refusal: RootDirectoryError | None) -> Callable[[], None]:
         refused = None
@@ -106,6 +115,10 @@ class Executor:
         """What failed for a reason that is gone may start at once; returns the volumes concerned."""
         return self._pending.reset_where(obsolete, volume)
 
+    def _hurry(self) -> None:
+        self._hurries = False
+        self._pool.hurry()
+
     def _watch(self) -> None:
         """While operations run: hurry when some wait (BR-52), and note where slow ones are."""
         now = self._services.clock()
@@ -122,9 +135,10 @@ class Executor:
 
     def _run(self, operation: Operation, entry: PendingOperation, steps: Steps) -> None:
         started = self._services.clock()
+        entry.thread = threading.current_thread()
         failure: BaseException | None = None
         # Before it runs: afterwards the volume may be forgotten.
-        labels = labels_of(operation, self._services.actual) if self._metrics is not None else None
+        labels = self._labels_of(operation) if self._metrics is not None else None
         try:
             operation.run(steps)
         except BaseException as error:  # noqa: BLE001 - on a worker every one is a plugin's own (NPO-17, BR-18)
@@ -145,6 +159,11 @@ class Executor:
             self._services.control.watch_drivers()
         except Exception:
             logger.exception("storage drivers cannot be watched; what waits for one looks again every few seconds")
+
+    def _labels_of(self, operation: Operation) -> OperationLabels:
+        from volumehost.node.operation_metrics import labels_of
+
+        return labels_of(operation, self._services.actual)
 
     def _count(
         self,

@@ -125,7 +125,7 @@ class LiveStatus:
             error=error,
             retry_in=retry_in,
             progress=entry.progress if entry is not None else "",
-            where=where_it_hangs(entry, self._services.clock),
+            where=where_it_hangs(entry, self._pending, self._services.clock),
         )
 
     def _of_use(self, outer_name: str, unique_name: str, pod_uid: str) -> VolumeStatus:
@@ -162,7 +162,7 @@ class LiveStatus:
             error=error,
             retry_in=retry_in,
             progress=entry.progress if entry is not None else "",
-            where=where_it_hangs(entry, self._services.clock),
+            where=where_it_hangs(entry, self._pending, self._services.clock),
             failed_step=entry.failed_step if entry is not None and entry.backoff.error is not None else "",
         )
 

@@ -47,9 +47,9 @@ class PendingOperation:
     name: str
     started_at: float
     pod_uid: str = ""
+    lane: str = ""
     running: bool = True
     step: str = ""
-    lane: str = ""
     thread: threading.Thread | None = None
     progress: str = ""
     backoff: Backoff = field(default_factory=Backoff)
@@ -67,21 +67,22 @@ class PendingOperations:
         #: How many operations run for each pod that has any.
         self._running: dict[str, int] = {}
 
-    def start(self, key: OperationKey, name: str, pod_uid: str = "") -> PendingOperation:
+    def start(self, key: OperationKey, name: str, pod_uid: str = "", lane: str = "") -> PendingOperation:
         """Enter the operation as running (NPO-10 to -14).
 
         :param pod_uid: the pod that it works for.
+        :param lane: what it shares workers with.
         :raises AlreadyRunningError: an operation that matches the key runs.
         :raises BackoffError: the same operation failed a moment ago.
         """
         now = self._clock()
         if not key.volume:
-            return PendingOperation(key, name, now, pod_uid)
+            return PendingOperation(key, name, now, pod_uid, lane)
         with self._lock:
             entries = self._entries.setdefault(key.volume, [])
             entry = _lookup(entries, key)
             if entry is None:
-                entry = PendingOperation(key, name, now, pod_uid)
+                entry = PendingOperation(key, name, now, pod_uid, lane)
                 entries.append(entry)
                 self._count(pod_uid, 1)
                 return entry
@@ -96,7 +97,7 @@ class PendingOperations:
             elif entry.backoff.blocks(now):
                 raise _refusal(entry, key, now)
             entry.key, entry.name, entry.started_at, entry.pod_uid = key, name, now, pod_uid
-            entry.running, entry.step, entry.progress = True, "", ""
+            entry.lane, entry.running, entry.step, entry.progress = lane, True, "", ""
             self._count(pod_uid, 1)
             return entry
 
@@ -174,6 +175,11 @@ class PendingOperations:
         """All that run now."""
         with self._lock:
             return [entry for entries in self._entries.values() for entry in entries if entry.running]
+
+    def failed(self) -> list[PendingOperation]:
+        """All whose last run failed and that are to be tried again."""
+        with self._lock:
+            return [entry for entries in self._entries.values() for entry in entries if not entry.running]
 
     def collect(self) -> None:
         """Drop failures whose backoff expired long ago (NPO-16, improved)."""

@@ -8,72 +8,80 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections import deque
 from collections.abc import Callable
+
+from volumehost.node.lanes import Lanes, Task
 
 logger = logging.getLogger(__name__)
 
-Task = Callable[[], None]
-
-#: A task that has run for this many seconds is not a quick one.
-QUICK_SECONDS = 0.003
+#: How many threads there are at most, and how many tasks of one lane run at a time.
+MOST_THREADS = 256
+SHARE = 16
 
 
 class WorkerPool:
-    """Runs tasks in daemon threads, at most ``size`` at a time that are not stuck.
+    """Runs tasks in daemon threads: at most ``size`` at a time that are quick, and at most ``limit`` threads in all.
+
+    Tasks come in lanes, one for each storage driver or plugin, which take turns. Of one lane at most ``share`` run at a
+    time, those aside that have run for ``stuck_after`` seconds; and a lane that hangs never gets all of the threads.
+    What it has no thread for waits, and waits alone: see :class:`~volumehost.node.lanes.Lanes`.
 
     A burst of quick tasks is worked off by one thread, which is faster than several that contend for the interpreter.
-    Whoever notices that it takes long calls :meth:`hurry`; threads then join in until nothing waits any more.
+    Whoever notices that it takes long calls :meth:`hurry`; threads then join in until nothing waits any more. In a lane
+    whose tasks took long before nobody has to notice first.
 
-    A task counts as stuck once it has run for ``stuck_after`` seconds: its thread then no longer counts against
-    ``size``, up to ``limit`` threads in all. Threads are started when needed and end with :meth:`stop`.
+    Threads are started when needed; those that have nothing to do stay, up to ``size``, until :meth:`stop`.
     """
 
     def __init__(
-        self, clock: Callable[[], float], *, size: int = 16, limit: int = 128, stuck_after: float = 10.0
+        self,
+        clock: Callable[[], float],
+        *,
+        size: int = 2 * SHARE,
+        share: int = SHARE,
+        limit: int = MOST_THREADS,
+        stuck_after: float = 2.0,
     ) -> None:
         self._clock = clock
         self._size = size
         self._limit = limit
-        self._stuck_after = stuck_after
         self._lock = threading.Lock()  # the condition's own, half the price where nobody waits
         self._condition = threading.Condition(self._lock)
-        self._tasks: deque[Task] = deque()
+        self._lanes = Lanes(share=share, limit=limit, stuck_after=stuck_after)
         self._threads = 0
         self._idle = 0
         self._coming = 0
         self._hurried = False
-        self._busy_since: dict[int, float] = {}
         self._stopping = False
 
-    def submit(self, *tasks: Task) -> None:
-        """Queue tasks; they must not raise.
+    def submit(self, lane: str, *tasks: Task) -> None:
+        """Queue tasks of one lane; they must not raise.
 
         :raises RuntimeError: the pool has been stopped.
         """
         with self._lock:
             if self._stopping:
                 raise RuntimeError("the worker pool has been stopped")
-            self._tasks += tasks
-            if self._hurried or not self._somebody_is_quick():
-                self._call_a_thread()
+            self._lanes.put(lane, *tasks)
+            now = self._clock()
+            if self._hurried or not self._lanes.somebody_is_quick(now):
+                self._call_a_thread(now)
 
     def nearly_done(self) -> None:
         """The task that calls this is at its end: what it submits from now on is taken by its own thread, in its turn.
 
         No other has to be woken for that.
         """
-        me = threading.get_ident()
         with self._lock:
-            if me in self._busy_since:
-                self._busy_since[me] = self._clock()
+            self._lanes.nearly_end(threading.get_ident(), self._clock())
 
     def hurry(self) -> bool:
-        """Have more threads join in while tasks wait, also in the place of those that hang; whether any waits."""
+        """Have more threads join in while tasks wait that one could take; whether any does."""
         with self._lock:
-            self._hurried = bool(self._tasks)
+            now = self._clock()
+            self._hurried = self._lanes.can_take(now)
             if self._hurried:
-                self._call_a_thread()
+                self._call_a_thread(now)
             return self._hurried
 
     def stop(self, timeout: float) -> bool:
@@ -81,9 +89,9 @@ class WorkerPool:
         deadline = self._clock() + timeout
         with self._condition:
             self._stopping = True
-            self._tasks.clear()
+            self._lanes.clear()
             self._condition.notify_all()
-            while self._busy_since:
+            while self._lanes.busy:
                 left = deadline - self._clock()
                 if left <= 0:
                     return False
@@ -95,24 +103,22 @@ class WorkerPool:
         """How many threads there are now."""
         return self._threads
 
+    @property
+    def limit(self) -> int:
+        """How many there are at most."""
+        return self._limit
+
     # --- inside the condition ---------------------------------------------------------------------------------------
 
-    def _somebody_is_quick(self) -> bool:
-        """Whether a thread is at a task that it began just now, and so will soon take the next."""
-        now = self._clock()
-        return any(now - since < QUICK_SECONDS for since in self._busy_since.values())
-
-    def _call_a_thread(self) -> None:
-        """Have one thread look at the queue, unless one is on its way."""
+    def _call_a_thread(self, now: float) -> None:
+        """Have one thread look at what waits, unless one is on its way."""
         if self._coming:
             return
         if self._idle:
             self._coming = 1
             self._condition.notify()
             return
-        now = self._clock()
-        stuck = sum(now - since > self._stuck_after for since in self._busy_since.values())
-        if self._threads - stuck >= self._size or self._threads >= self._limit:
+        if self._threads >= self._limit or self._threads - self._lanes.slow(now) >= self._size:
             return  # those that run take the task in turn
         self._threads += 1
         self._coming = 1
@@ -123,37 +129,40 @@ class WorkerPool:
             self._coming = 0
             logger.warning("cannot start a worker thread, %d run: %s", self._threads, error)
 
-    def _next_task(self, me: int) -> Task | None:
+    def _next_task(self, me: int, *, arriving: bool) -> Task | None:
         """Wait for a task; None when the thread is to end."""
-        arriving = me not in self._busy_since
-        self._busy_since.pop(me, None)
+        now = self._clock()
+        self._lanes.end(me, now)
         while not self._stopping:
             if arriving:
                 self._coming = 0
-            if self._tasks and not self._stopping:
-                task = self._tasks.popleft()
-                self._busy_since[me] = self._clock()
-                if not self._tasks:
-                    self._hurried = False
-                elif self._hurried:
-                    self._call_a_thread()
-                return task
-            if not self._tasks:
-                self._idle += 1
-                self._condition.wait_for(lambda: self._coming or self._stopping)
-                self._idle -= 1
-                arriving = True
+            taken = self._lanes.take(me, now)
+            if taken is not None:
+                if self._hurried or taken.alone:
+                    self._hurried = self._lanes.can_take(now)
+                    if self._hurried:
+                        self._call_a_thread(now)
+                return taken.task
+            if self._idle >= self._size:
+                break  # it came in the place of one that hung
+            self._idle += 1
+            self._condition.wait_for(lambda: self._coming or self._stopping)
+            self._idle -= 1
+            arriving = True
+            now = self._clock()
         self._threads -= 1
         self._condition.notify_all()
         return None
 
     def _work(self) -> None:
         me = threading.get_ident()
+        arriving = True
         while True:
             with self._lock:
-                task = self._next_task(me)
+                task = self._next_task(me, arriving=arriving)
             if task is None:
                 return
+            arriving = False
             try:
                 task()
             except BaseException:

@@ -51,6 +51,7 @@
     |-- RootDirectoryError              the root directory cannot be used
     |   `-- RootDirectoryLockedError    another manager works on it
     |-- AgentGoneError                  the agent that was asked does not run, or does not answer
+    |-- ContainerRuntimeError           a container runtime cannot do what a volume mount asks for
     |-- WaitTimeoutError                a wait ended; says what it waited for and the last error of each
     `-- VolumesFailedError              volumes of a pod cannot be mounted; says which and why
 
@@ -240,6 +241,13 @@ class RootDirectoryLockedError(RootDirectoryError):
 
 class AgentGoneError(VolumeHostError):
     """No agent answers on the control socket of the root directory: it does not run, or ended meanwhile."""
+
+
+class ContainerRuntimeError(VolumeHostError):
+    """A container runtime cannot do, or cannot be told, what a mount of a container asks for; ``subject`` is the path.
+
+    Nothing was changed; another runtime may be able to.
+    """
 
 
 class MountError(VolumeHostError):

@@ -4,10 +4,8 @@ import os
 
 import pytest
 
-from volumehost.api.convert import to_object
-from volumehost.api.objects import Container, Pod
-from volumehost.errors import FailedPreconditionError, InvalidObjectError, SpecError, UnsafePathError
-from volumehost.node.environment import expand_subpath
+from volumehost.api.objects import Pod
+from volumehost.errors import FailedPreconditionError, InvalidObjectError, UnsafePathError
 
 pytestmark = pytest.mark.root
 
@@ -111,55 +109,3 @@ def test_subpath_expressions(mounted, data):
     ]
     assert mount.sub_path == "logs/web"
     assert os.path.isdir(f"{data}/logs/web")
-
-
-def _container(*env):
-    return to_object(Container, {"name": "c", "image": "i", "env": list(env)})
-
-
-@pytest.fixture
-def pod(make_pod):
-    return make_pod(metadata={"labels": {"app": "x", "a.b/c": "y"}, "annotations": {}})
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("plain", "plain"),
-        ("$(A)/x", "one/x"),
-        ("$(B)", "one-two"),
-        ("$$(A)", "$(A)"),
-        ("a$b", "a$b"),
-        ("$(NAME)/$(UID)", "web/uid-1"),
-        ("$(LABEL)", "y"),
-        ("$(NONE)x", "x"),
-        ("$(NODE)", "n1"),
-    ],
-)
-def test_expansion(pod, text, expected):
-    def field(name, path):
-        return {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
-
-    container = _container(
-        {"name": "A", "value": "one"},
-        {"name": "B", "value": "$(A)-two"},
-        field("NAME", "metadata.name"),
-        field("UID", "metadata.uid"),
-        field("LABEL", "metadata.labels['a.b/c']"),
-        field("NONE", "metadata.annotations['absent']"),
-        field("NODE", "spec.nodeName"),
-    )
-    assert expand_subpath(text, container, pod, "n1") == expected
-
-
-@pytest.mark.parametrize(
-    "variable",
-    [
-        {"name": "OTHER", "value": "x"},
-        {"name": "X", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}},
-        {"name": "X", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
-    ],
-)
-def test_a_variable_that_is_not_known_is_an_error(pod, variable):
-    with pytest.raises(SpecError, match="the variable X"):
-        expand_subpath("$(X)", _container(variable), pod, "n1")

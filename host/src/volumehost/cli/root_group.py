@@ -15,6 +15,7 @@ COMMANDS = {
     "mount": ("volumehost.cli.mount:mount", "Mount every volume of a pod and print where."),
     "unmount": ("volumehost.cli.unmount:unmount", "Unmount the volumes of a pod, to the last directory."),
     "status": ("volumehost.cli.status:status", "Show pods, their volumes, and what is being done about them."),
+    "export": ("volumehost.cli.export:export", "Print what containers get of a mounted pod's volumes, for a runtime."),
     "apply": ("volumehost.cli.apply:apply", "Create or update objects from manifests."),
     "get": ("volumehost.cli.get:get", "List objects of a kind, or one of them."),
     "describe": ("volumehost.cli.describe:describe", "Show one object in full, with its events."),

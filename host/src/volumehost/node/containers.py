@@ -7,35 +7,50 @@ Subpaths are the exception: they are bound to a safe place first, because a cont
 
 from __future__ import annotations
 
+import posixpath
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from volumehost.errors import FailedPreconditionError, UnsafePathError, VolumeHostError
-from volumehost.host_services import Subpath
-from volumehost.node.environment import expand_subpath
-from volumehost.node.states import MountState
-from volumehost.sdk.paths import validate_path_no_backsteps
+from volumehost.errors import FailedPreconditionError
+from volumehost.mount.refs import find_containing_mount
+from volumehost.node.claims import group_of
+from volumehost.node.pod_volumes import PodVolumes
+from volumehost.node.subpaths import Subpaths
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from volumehost.api.objects import Container, Pod, VolumeMount
+    from volumehost.api.client import ApiClient
+    from volumehost.api.objects import Container, Pod
+    from volumehost.node.assembly import NodeParts
+    from volumehost.node.mounting import PodMounting
     from volumehost.node.operations import Services
-    from volumehost.node.records import MountedVolume
+    from volumehost.node.status import PodStatus
+
+#: Values of ``propagation``: none either way, from the host into the container, and both ways.
+NO_PROPAGATION, HOST_TO_CONTAINER, BIDIRECTIONAL = "None", "HostToContainer", "Bidirectional"
 
 
 @dataclass(frozen=True, slots=True)
 class ContainerMount:
-    """One mount of a container. ``propagation`` is ``None``, ``HostToContainer`` or ``Bidirectional``."""
+    """One mount of a container; paths are absolute, the container's one is clean.
+
+    ``recursive_read_only``: what is mounted below it is to be read-only too; ``Disabled``, ``IfPossible``, ``Enabled``,
+    "" for nothing said. ``propagation`` is ``None``, ``HostToContainer`` or ``Bidirectional``; where it is not
+    ``None``, ``host_propagation`` tells what the host's own mount there is: ``shared``, ``slave`` or ``private``, of
+    which only the first can do both. ``sub_path`` is the part of the volume that is mounted, expanded; ``host_path`` is
+    that part already. ``selinux_relabel``: the files are to get the container's label, where the machine has SELinux.
+    """
 
     volume: str
     host_path: str
     container_path: str
     read_only: bool = False
     recursive_read_only: str = ""
-    propagation: str = "None"
+    propagation: str = NO_PROPAGATION
     sub_path: str = ""
     selinux_relabel: bool = False
+    host_propagation: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +65,17 @@ class ContainerDevice:
 
 @dataclass(frozen=True, slots=True)
 class ContainerMounts:
-    """The mounts and devices of one container. ``kind`` is ``init``, ``regular`` or ``ephemeral``."""
+    """The mounts and devices of one container, in the order of the manifest.
+
+    ``kind`` is ``init``, ``regular`` or ``ephemeral``. ``supplemental_groups``: the groups that its processes need
+    besides their own: those of the pod, ``fsGroup``, and those that its volumes name (VM-13).
+    """
 
     container: str
     kind: str
     mounts: tuple[ContainerMount, ...] = ()
     devices: tuple[ContainerDevice, ...] = ()
+    supplemental_groups: tuple[int, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
@@ -72,115 +92,120 @@ class ContainerMounts:
         return msgspec.convert(data, cls)
 
 
-def container_mounts(services: Services, pod: Pod) -> list[ContainerMounts]:
-    """The mounts of every container, in the order of the manifest.
-
-    :raises FailedPreconditionError: a volume is not mounted (SUBPATH-05).
-    :raises UnsafePathError: a subpath leads out of its volume (SUBPATH-01).
-    """
+def container_mounts(
+    parts: NodeParts, mounting: PodMounting, api: ApiClient, pod: Pod | PodStatus
+) -> list[ContainerMounts]:
+    """The mounts of every container, in the order of the manifest; see ``VolumeManager.container_mounts``."""
+    pod = _pod_of(parts, api, pod)
+    mounting.notice_lost_mounts(pod.metadata.uid)
+    services = parts.services
+    volumes = PodVolumes(services, pod, parts.populator.uses_of(pod))
     relabelled: set[str] = set()
     spec = pod.spec
+    groups = _groups(pod, volumes)
     kinds = (("init", spec.init_containers), ("regular", spec.containers), ("ephemeral", spec.ephemeral_containers))
     return [
         ContainerMounts(
             container.name,
             kind,
-            tuple(_mounts(services, pod, container, relabelled)),
-            tuple(_devices(services, pod, container)),
+            tuple(_mounts(services, pod, container, volumes, relabelled)),
+            tuple(_devices(services, container, volumes)),
+            groups,
         )
         for kind, containers in kinds
         for container in containers
     ]
 
 
-def _mounts(services: Services, pod: Pod, container: Container, relabelled: set[str]) -> list[ContainerMount]:
-    names = services.desired.names_of_pod(pod.metadata.uid)
-    found = []
-    for index, wanted in enumerate(container.volume_mounts):
-        mount = services.actual.get_mount(names.get(wanted.name, ""), pod.metadata.uid)
-        if mount is None or mount.mounter is None or mount.state is not MountState.MOUNTED:
-            raise _not_there("mount", wanted.name, container, pod)
-        attributes = mount.mounter.get_attributes()
-        relabel = attributes.managed and attributes.selinux_relabel and mount.volume not in relabelled
-        if relabel:
-            relabelled.add(mount.volume)
-        path, sub_path = mount.mounter.get_path(), _sub_path(wanted, container, pod, services)
-        if sub_path:
-            path = _prepare(services, mount, index, container.name, sub_path)
-        found.append(
-            ContainerMount(
-                volume=wanted.name,
-                host_path=path,
-                container_path=wanted.mount_path,
-                read_only=wanted.read_only or attributes.read_only,
-                recursive_read_only=wanted.recursive_read_only or "",
-                propagation=wanted.mount_propagation or "None",
-                sub_path=sub_path,
-                selinux_relabel=relabel,
-            )
+def _pod_of(parts: NodeParts, api: ApiClient, pod: Pod | PodStatus) -> Pod:
+    """The pod as this manager was told of it, else as the API has it.
+
+    :raises FailedPreconditionError: it is not mounted, or is being unmounted.
+    """
+    from volumehost.node.pod_objects import find_pod
+    from volumehost.node.status import PodStatus
+
+    about = pod if isinstance(pod, PodStatus) else pod.metadata
+    action = f"preparing the mounts of pod {about.namespace}/{about.name}"
+    record = parts.populator.record(about.uid)
+    if record is not None:
+        return record.pod
+    if parts.populator.has_ended(about.uid):
+        raise FailedPreconditionError("it is being unmounted", action=action, subject=about.name)
+    found = find_pod(api, about.name, about.namespace)
+    if found is None or found.metadata.uid != about.uid:
+        raise FailedPreconditionError(
+            "it is not mounted", action=action, subject=about.name, hint="mount the pod first"
         )
     return found
 
 
-def _devices(services: Services, pod: Pod, container: Container) -> Iterator[ContainerDevice]:
+def _mounts(
+    services: Services, pod: Pod, container: Container, volumes: PodVolumes, relabelled: set[str]
+) -> Iterator[ContainerMount]:
+    subpaths = Subpaths(services.host, pod, container)
+    for index, wanted in enumerate(container.volume_mounts):
+        mount, mounter = volumes.mounted(wanted.name, container.name)
+        attributes = mounter.get_attributes()
+        path = mounter.get_path()
+        relabel = (
+            attributes.managed
+            and attributes.selinux_relabel
+            and mount.volume not in relabelled
+            and services.host.get_host_util().get_selinux_support(path)
+        )
+        if relabel:
+            relabelled.add(mount.volume)
+        sub_path = subpaths.text_of(wanted)
+        if sub_path:
+            path = subpaths.prepare(wanted.name, mount, path, index, sub_path)
+        propagation = wanted.mount_propagation or NO_PROPAGATION
+        yield ContainerMount(
+            volume=wanted.name,
+            host_path=path,
+            container_path=_absolute(wanted.mount_path),
+            read_only=wanted.read_only or attributes.read_only,
+            recursive_read_only=wanted.recursive_read_only or "",
+            propagation=propagation,
+            sub_path=sub_path,
+            selinux_relabel=relabel,
+            host_propagation="" if propagation == NO_PROPAGATION else _host_propagation(services, path),
+        )
+
+
+def _devices(services: Services, container: Container, volumes: PodVolumes) -> Iterator[ContainerDevice]:
     """The device itself, not the pod's link to it: not every runtime follows links."""
-    uses = {name: use for use in services.desired.uses_of_pod(pod.metadata.uid) for name in use.outer_names}
     for wanted in container.volume_devices:
-        use = uses.get(wanted.name)
-        mount = services.actual.get_mount(use.volume, use.pod_uid) if use is not None else None
-        if use is None or mount is None or mount.mapper is None or mount.state is not MountState.MOUNTED:
-            raise _not_there("map", wanted.name, container, pod)
+        mount, use = volumes.mapped(wanted.name, container.name)
         yield ContainerDevice(
             volume=wanted.name,
             host_path=services.host.get_host_util().eval_host_symlinks(mount.path),
-            container_path=wanted.device_path,
+            container_path=_absolute(wanted.device_path),
             read_only=use.spec.read_only,
         )
 
 
-def _not_there(verb: str, name: str, container: Container, pod: Pod) -> FailedPreconditionError:
-    return FailedPreconditionError(
-        f'cannot find volume "{name}" to {verb} into container "{container.name}"',
-        action=f"preparing the mounts of pod {pod.metadata.namespace}/{pod.metadata.name}",
-        subject=name,
-        hint="mount the pod first",
-    )
+def _groups(pod: Pod, volumes: PodVolumes) -> tuple[int, ...]:
+    context = pod.spec.security_context
+    groups: dict[int, None] = {}
+    if context is not None:
+        groups.update(dict.fromkeys(context.supplemental_groups))
+        if context.fs_group is not None:
+            groups[context.fs_group] = None
+    named = [group_of(use.spec) for use in volumes.uses()]
+    groups.update(dict.fromkeys(group for group in named if group is not None))
+    return tuple(groups)
 
 
-def _sub_path(wanted: VolumeMount, container: Container, pod: Pod, services: Services) -> str:
-    text = wanted.sub_path
-    if wanted.sub_path_expr:
-        text = expand_subpath(wanted.sub_path_expr, container, pod, services.host.get_node_name())
-    if text.startswith("/"):
-        raise UnsafePathError(f"error SubPath `{text}` must not be an absolute path", subject=text)
-    validate_path_no_backsteps(text)
-    return text
+def _absolute(path: str) -> str:
+    """As the kubelet does it: a relative path is one from the root; what leads out of it ends there."""
+    return "/" + posixpath.normpath("/" + path).lstrip("/")
 
 
-def _prepare(services: Services, mount: MountedVolume, index: int, container: str, sub_path: str) -> str:
-    """SUBPATH-02, -03. What users are told hides details, which could disclose the host's filesystem."""
-    path = mount.path
-    subpather, host_util = services.host.get_subpather(), services.host.get_host_util()
-    where = f'for volumeMount "{mount.inner_name}" of container "{container}"'
-    full = f"{path}/{sub_path}"
-    try:
-        exists = host_util.path_exists(full)
-    except OSError:
-        exists = True  # the next step finds out
-    try:
-        if not exists:
-            subpather.safe_make_dir(sub_path, path, host_util.get_mode(path))
-    except (OSError, VolumeHostError) as error:
-        raise UnsafePathError(f"failed to create subPath directory {where}", subject=sub_path) from error
-    wanted = Subpath(
-        volume_mount_index=index,
-        path=full,
-        volume_name=mount.inner_name,
-        volume_path=path,
-        pod_dir=services.host.layout.pod_dir(mount.pod_uid),
-        container_name=container,
-    )
-    try:
-        return subpather.prepare_safe_subpath(wanted)
-    except (OSError, VolumeHostError) as error:
-        raise UnsafePathError(f"failed to prepare subPath {where}", subject=sub_path) from error
+def _host_propagation(services: Services, path: str) -> str:
+    """The kind of the mount through which the host sees the path (HOSTUTIL-07)."""
+    resolved = services.host.get_host_util().eval_host_symlinks(path)
+    entry = find_containing_mount(resolved, services.host.get_mounter().list_mounts())
+    if entry.shared:
+        return "shared"
+    return "slave" if any(field.startswith("master:") for field in entry.optional_fields) else "private"

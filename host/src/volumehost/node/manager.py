@@ -387,19 +387,16 @@ class VolumeManager:
     def container_mounts(self, pod: Pod | PodStatus) -> list[ContainerMounts]:
         """For each container of a mounted pod, what to mount where.
 
+        A pod that an earlier manager mounted is taken as it is: nothing is set up again.
+
         :param pod: what :meth:`mount_pod` returned, or the pod as the API has it.
         :raises FailedPreconditionError: the pod, or a volume that it needs, is not mounted (any more).
+        :raises UnsafePathError: a ``subPath`` cannot be made, or leads out of its volume.
+        :raises SpecError: a ``subPathExpr`` names a variable that has no value.
         """
         from volumehost.node.containers import container_mounts
-        from volumehost.node.status import PodStatus
 
-        uid, name = (pod.uid, pod.name) if isinstance(pod, PodStatus) else (pod.metadata.uid, pod.metadata.name)
-        record = self._now.parts.populator.record(uid)
-        if record is None:
-            action = f"preparing the mounts of pod {name}"
-            raise FailedPreconditionError("it is not mounted", action=action, subject=name, hint="mount the pod first")
-        self._now.mounting.notice_lost_mounts(uid)
-        return container_mounts(self._now.parts.services, record.pod)
+        return container_mounts(self._now.parts, self._now.mounting, self._now.api, pod)
 
     @property
     def orphan_care(self) -> OrphanCare:

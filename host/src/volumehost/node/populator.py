@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from volumehost.api.objects import Pod
+    from volumehost.node.desired import VolumeUse
     from volumehost.node.operations import Services
 
 
@@ -119,6 +120,17 @@ class Populator:
     def record(self, pod_uid: str) -> PodRecord | None:
         """What this manager was told of the pod."""
         return self._pods.get(pod_uid)
+
+    def uses_of(self, pod: Pod) -> dict[str, VolumeUse | Exception]:
+        """What each used volume of the pod leads to, or why that is not known.
+
+        For a pod that this manager was not told to mount it is looked up now, and nothing is entered.
+        """
+        record = self.record(pod.metadata.uid)
+        if record is None:
+            return self._resolver.resolve(pod, used_volumes(pod))
+        uses = self._services.desired.uses_of_pod(pod.metadata.uid)
+        return {**record.errors, **{name: use for use in uses for name in use.outer_names}}
 
     def records(self) -> list[PodRecord]:
         """All pods that this manager was told to mount."""

@@ -1,1 +1,4 @@
-"""What a container runtime is given for a pod's volumes: OCI, podman, docker, bwrap."""
+"""What a container of a mounted pod gets, said in the words of a container runtime. Called by ``volumehost export``.
+
+One module for each runtime; each takes a :class:`volumehost.node.containers.ContainerMounts` and starts nothing.
+"""

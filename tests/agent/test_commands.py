@@ -240,3 +240,9 @@ def test_without_the_agent_commands_go_on_with_its_mounts(running_agent, command
     assert command("status")[0].count("mounted") == 1
     command("unmount", "web")
     assert mounted_below(root) == []
+
+
+def test_a_second_agent_says_so_at_once(running_agent, command):
+    agent = running_agent()
+    _, err = command("agent", code=1)
+    assert f"another agent runs for it (process {agent.pid})" in err

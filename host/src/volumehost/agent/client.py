@@ -13,6 +13,7 @@ from volumehost.agent.calls import LONGEST_WAIT
 from volumehost.agent.connection import Connection
 from volumehost.agent.wire import SOCKET_NAME, error_from_wire
 from volumehost.errors import ObjectNotFoundError, VolumeHostError, WaitTimeoutError
+from volumehost.node.turn import in_turns
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -29,7 +30,7 @@ _ASK_SECONDS = 0.5
 
 
 class AgentManager:
-    """The manager of a running agent. A context manager; a PodManager. Not safe for threads, make one for each.
+    """The manager of a running agent. A context manager; a PodManager. Safe for threads.
 
     :param root_dir: the agent's root directory, links resolved.
     :param open_api: opens the store that the agent works on, closed with the manager.
@@ -79,8 +80,10 @@ class AgentManager:
 
         wire = _wire(pod)
         return PodStatus.from_dict(
-            _in_turns(
-                timeout, lambda turn: self._connection.call("wait_for_pod", pod=wire, timeout=turn, attempts=attempts)
+            in_turns(
+                timeout,
+                LONGEST_WAIT,
+                lambda turn: self._connection.call("wait_for_pod", pod=wire, timeout=turn, attempts=attempts),
             )
         )
 
@@ -98,7 +101,7 @@ class AgentManager:
             finally:
                 again = True
 
-        _in_turns(timeout, unmount)
+        in_turns(timeout, LONGEST_WAIT, unmount)
 
     def unmount_all(self, *, timeout: float) -> list[str]:
         """See ``VolumeManager.unmount_all``."""
@@ -107,7 +110,7 @@ class AgentManager:
             for status in self.status()
             if any(volume.state not in {"unused", "not-mounted"} for volume in status.volumes)
         ]
-        done += _in_turns(timeout, lambda turn: self._connection.call("unmount_all", timeout=turn))
+        done += in_turns(timeout, LONGEST_WAIT, lambda turn: self._connection.call("unmount_all", timeout=turn))
         return list(dict.fromkeys(done))
 
     def status(self) -> list[PodStatus]:
@@ -192,23 +195,6 @@ def _wire(pod: Pod) -> dict[str, Any]:
     from volumehost.api.convert import to_wire
 
     return to_wire(pod)
-
-
-def _in_turns(timeout: float, call: Callable[[float], Any]) -> Any:
-    """Make a call that waits, in turns that the agent allows, until it is done or the time is over.
-
-    :raises WaitTimeoutError: the last one's, with the whole time.
-    """
-    deadline = time.monotonic() + timeout
-    while True:
-        turn = min(max(0.0, deadline - time.monotonic()), LONGEST_WAIT)
-        try:
-            return call(turn)
-        except WaitTimeoutError as error:
-            if deadline - time.monotonic() > 0:
-                continue
-            error.reason = error.reason.replace(f" after {turn:g} s", f" after {timeout:g} s")
-            raise
 
 
 def agent_is_there(root_dir: str) -> bool:

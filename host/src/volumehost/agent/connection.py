@@ -22,11 +22,11 @@ ANSWER_SECONDS = 30.0
 
 
 class Connection:
-    """Calls the agent. Every call may be repeated, so one whose answer was lost is."""
+    """Calls the agent. Every call may be repeated, and one whose answer was lost is. Each thread has its own line."""
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._http: _UnixConnection | None = None
+        self._lines = threading.local()
 
     def connect(self) -> None:
         """Connect now.
@@ -43,13 +43,19 @@ class Connection:
                 subject=self._path,
                 hint="no agent runs for this root directory",
             ) from error
-        self._http = connection
+        self._lines.http = connection
 
     def close(self) -> None:
-        """Hang up."""
-        connection, self._http = self._http, None
+        """Hang up this thread's line; those of others end with their threads."""
+        connection = self._line
+        self._lines.http = None
         if connection is not None:
             connection.close()
+
+    @property
+    def _line(self) -> _UnixConnection | None:
+        line: _UnixConnection | None = getattr(self._lines, "http", None)
+        return line
 
     def call(self, call: str, /, **arguments: Any) -> Any:
         """Make a call and return its result.
@@ -80,9 +86,9 @@ class Connection:
         return answer.get("result")
 
     def _ask(self, name: str, body: bytes, seconds: float) -> dict[str, Any]:
-        connection = self._http
+        connection = self._line
         if connection is None or connection.sock is None:
-            raise ConnectionError("the agent ended meanwhile")
+            raise ConnectionError("not connected yet, or no more")
         connection.sock.settimeout(seconds)
         connection.request("POST", f"{PREFIX}{name}", body, {"Content-Type": "application/json"})
         answer = json.loads(connection.getresponse().read())

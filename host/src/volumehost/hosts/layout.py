@@ -90,6 +90,10 @@ class Layout:
         """The file that a volume manager locks while it works on this root directory."""
         return f"{self.root_dir}/manager.lock"
 
+    def agent_lock_file(self) -> str:
+        """The file that an agent locks for as long as it lives, also while it waits for the root directory."""
+        return f"{self.root_dir}/agent.lock"
+
     def journal_file(self) -> str:
         """The volume manager's journal."""
         return f"{self.root_dir}/volumes.journal"

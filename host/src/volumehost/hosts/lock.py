@@ -1,4 +1,7 @@
-"""One volume manager works on a root directory at a time: a lock that ends with its process, even by ``kill -9``."""
+"""One volume manager works on a root directory at a time, and one agent lives there: locks that end with their process.
+
+Also by ``kill -9``.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +20,16 @@ class RootDirLock:
 
     The kernel drops an flock with the last descriptor of its open file, so nothing is left to clean after a crash.
     The file itself stays; its content, the holder's process id, only serves messages.
+
+    :param of_agent: not the manager's lock but the agent's, which it has for as long as it lives, also while it waits
+        for the manager's because a command works.
     """
 
-    def __init__(self, root_dir: str) -> None:
+    def __init__(self, root_dir: str, *, of_agent: bool = False) -> None:
         self._root_dir = root_dir
-        self._path = Layout(root_dir).lock_file()
+        layout = Layout(root_dir)
+        self._path = layout.agent_lock_file() if of_agent else layout.lock_file()
+        self._who = "another agent runs for it" if of_agent else "another volume manager works on it"
         self._descriptor = -1
 
     @property
@@ -54,7 +62,7 @@ class RootDirLock:
                 pid = _read_pid(descriptor)
                 os.close(descriptor)
                 raise RootDirectoryLockedError(
-                    f"another volume manager works on it{f' (process {pid})' if pid else ''}",
+                    f"{self._who}{f' (process {pid})' if pid else ''}",
                     pid=pid,
                     action=action,
                     subject=self._root_dir,

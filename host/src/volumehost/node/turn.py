@@ -9,12 +9,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from volumehost.errors import AgentGoneError, RootDirectoryLockedError, WaitTimeoutError
 
 if TYPE_CHECKING:
     from volumehost.node.pod_manager import PodManager
+
+T = TypeVar("T")
 
 #: Seconds between two looks at the lock of another process, which announces nothing.
 _PAUSE = 0.05
@@ -74,3 +76,20 @@ def _joined(stack: ExitStack, join: Callable[[], AbstractContextManager[PodManag
         return stack.enter_context(join())
     except AgentGoneError:
         return None
+
+
+def in_turns(timeout: float, longest: float, call: Callable[[float], T]) -> T:
+    """Make a call that waits, in turns of at most ``longest`` seconds each, until it is done or the time is over.
+
+    :param call: waits for as many seconds as it is given, and raises WaitTimeoutError when that was not enough.
+    :raises WaitTimeoutError: the last one's, with the whole time.
+    """
+    deadline = time.monotonic() + timeout
+    while True:
+        turn = min(max(0.0, deadline - time.monotonic()), longest)
+        try:
+            return call(turn)
+        except WaitTimeoutError as error:
+            if time.monotonic() >= deadline:
+                error.reason = error.reason.replace(f" after {turn:g} s", f" after {timeout:g} s")
+                raise

@@ -146,7 +146,7 @@ def test_br46_no_detach_while_the_device_is_mounted(node_of, disk):
     node = node_of(plugin)
     node.mount_pod(_pod("web"), timeout=20)
     plugin.trouble["unmount_device"] = _raise(OperationError("target is busy"))
-    with pytest.raises(WaitTimeoutError, match=r"still mounted on the node, operation unmount_device.*target is busy"):
+    with pytest.raises(WaitTimeoutError, match=r"(?s)still mounted on the node, operation unmount_device.*target is busy"):
         node.unmount_pod("web", timeout=0.3)
     assert plugin.count("detach") == 0
     (volume,) = _volumes(node)
@@ -163,7 +163,7 @@ def test_br48_unmounting_waits_for_the_detach_which_is_tried_until_it_works(node
     node = node_of(plugin)
     node.mount_pod(_pod("web"), timeout=20)
     plugin.trouble["detach"] = _raise(OperationError("INTERNAL: try again"))
-    with pytest.raises(WaitTimeoutError, match=r"still attached to the node, operation volume_detach.*try again"):
+    with pytest.raises(WaitTimeoutError, match=r"(?s)still attached to the node, operation volume_detach.*try again"):
         node.unmount_pod("web", timeout=0.3)
     assert [status.name for status in node.status()] == ["web"]
     del plugin.trouble["detach"]

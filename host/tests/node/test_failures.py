@@ -62,7 +62,7 @@ def test_br83_the_timeout_says_volume_plugin_operation_attempts_error_and_next_r
     (line,) = caught.value.details
     assert line.startswith("volume keys (example.com/bad): failed")
     assert "operation volume_mount" in line
-    assert "1 attempts failed" in line
+    assert "1 attempt failed at step check" in line
     assert "PERMISSION_DENIED: bad key" in line
     assert re.search(r"next retry in 0\.\d s", line)
     assert line in str(caught.value)

@@ -88,7 +88,7 @@ def test_a_failure_is_told_with_its_attempts_and_the_next_try(manager, bind, nfs
         assert volume.state == "failed"
         assert "bad key" in volume.error
         assert 0 <= volume.retry_in <= 1
-        assert "2 attempts failed, last error:" in volume.explain()
+        assert "2 attempts failed at step set-up, last error:" in volume.explain()
     volume = _volumes(read_status(root))["a"]
     assert (volume.state, volume.retry_in) == ("failed", None)
 

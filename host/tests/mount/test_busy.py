@@ -125,3 +125,20 @@ def test_who_looks_in_for_a_moment_is_waited_for(tmpfs: Path, mounter: LinuxMoun
                 mounter.mount("tmpfs", str(tmpfs), "tmpfs")
         finally:
             process.send_signal(signal.SIGKILL)
+
+
+def test_one_look_at_the_processes_serves_many_mounts(area: Path, mounter: LinuxMounter) -> None:
+    places = [area / name for name in ("a", "b", "free")]
+    for place in places:
+        place.mkdir()
+        mounter.mount("tmpfs", str(place), "tmpfs")
+    mounts = {entry.path: entry for entry in mounter.list_mounts() if entry.path.startswith(f"{area}/")}
+    with holding("cwd", places[0]) as first, holding("file", places[0]) as second, holding("file", places[1]) as third:
+        found = busy.find_holders_of(mounts.values())
+        assert {path: {holder.pid for holder in found.get(mounts[path].mount_id, ())} for path in mounts} == {
+            str(places[0]): {first, second},
+            str(places[1]): {third},
+            str(places[2]): set(),
+        }
+        assert len(busy.find_holders_of([mounts[str(places[0])]], limit=1)[mounts[str(places[0])].mount_id]) == 1
+    assert busy.find_holders_of([]) == {}

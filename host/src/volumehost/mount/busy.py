@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from volumehost.errors import MountError
+from volumehost.host_services import MountPoint
 from volumehost.mount import syscalls
 from volumehost.mount.mountinfo import read_mount_table
 from volumehost.mount.refs import find_containing_mount
@@ -40,17 +41,39 @@ def find_holders(target: str, *, proc: str = "/proc", limit: int = 10) -> list[H
     entry = next((entry for entry in reversed(read_mount_table()) if entry.path == target), None)
     if entry is None:
         return []
-    until = time.monotonic() + _SCAN_SECONDS
-    holders: list[Holder] = []
-    for name in os.listdir(proc):
+    return find_holders_of([entry], proc=proc, limit=limit).get(entry.mount_id, [])
+
+
+def find_holders_of(
+    mounts: Iterable[MountPoint], *, proc: str = "/proc", limit: int = 10, seconds: float = _SCAN_SECONDS
+) -> dict[int, list[Holder]]:
+    """The same for many mounts with one look at the processes, by the mounts' ids; those without holders are left out.
+
+    :param limit: at most so many for each mount.
+    :param seconds: how long to look at most.
+    """
+    wanted = {mount.mount_id: mount for mount in mounts}
+    until = time.monotonic() + seconds
+    holders: dict[int, list[Holder]] = {}
+    for name in os.listdir(proc) if wanted else ():
         if not name.isdigit():
             continue
-        if len(holders) >= limit or time.monotonic() > until:
+        if time.monotonic() > until or all(len(holders.get(each, ())) >= limit for each in wanted):
             break
-        how = next(_how(f"{proc}/{name}", entry.mount_id, target, f"{entry.major:02x}:{entry.minor:02x}"), "")
-        if how:
-            holders.append(Holder(int(name), _command(f"{proc}/{name}"), how))
+        for mount_id, how in _first_of_each(_held(f"{proc}/{name}", wanted), len(wanted)).items():
+            found = holders.setdefault(mount_id, [])
+            if len(found) < limit:
+                found.append(Holder(int(name), _command(f"{proc}/{name}"), how))
     return holders
+
+
+def _first_of_each(held: Iterable[tuple[int, str]], enough: int) -> dict[int, str]:
+    found: dict[int, str] = {}
+    for mount_id, how in held:
+        found.setdefault(mount_id, how)
+        if len(found) == enough:
+            break
+    return found
 
 
 def find_other_reasons(target: str, *, sys_block: str = "/sys/block") -> list[str]:
@@ -78,21 +101,28 @@ def _lies_on(path: str, mount_id: int, table: list) -> bool:  # type: ignore[typ
         return False
 
 
-def _how(process: str, mount_id: int, target: str, device: str) -> Iterator[str]:
+def _held(process: str, wanted: Mapping[int, MountPoint]) -> Iterator[tuple[int, str]]:
+    """(id of a mount, how the process holds it) for each of the mounts that it holds."""
     for link, how in (("cwd", "working directory"), ("root", "root directory"), ("exe", "running program")):
-        if _mount_id(f"{process}/{link}") == mount_id:
-            yield f"{how} {_link_text(f'{process}/{link}')}"
+        mount_id = _mount_id(f"{process}/{link}")
+        if mount_id is not None and mount_id in wanted:
+            yield mount_id, f"{how} {_link_text(f'{process}/{link}')}"
     try:
         descriptors = os.listdir(f"{process}/fd")
     except OSError:
         return
     for number in descriptors:
-        if _fd_mount_id(f"{process}/fdinfo/{number}") == mount_id:
-            yield f"open file {_link_text(f'{process}/fd/{number}')}"
+        mount_id = _fd_mount_id(f"{process}/fdinfo/{number}")
+        if mount_id is not None and mount_id in wanted:
+            yield mount_id, f"open file {_link_text(f'{process}/fd/{number}')}"
+    devices = {f"{mount.major:02x}:{mount.minor:02x}" for mount in wanted.values()}
     for line in _read_text(f"{process}/maps").splitlines():
         fields = line.split(None, 5)
-        if len(fields) == 6 and fields[3] == device and fields[5].startswith(f"{target}/"):
-            yield f"mapped file {fields[5]}"
+        if len(fields) == 6 and fields[3] in devices:
+            # Several mounts may have the device: the path tells which it is.
+            for mount in wanted.values():
+                if f"{mount.major:02x}:{mount.minor:02x}" == fields[3] and fields[5].startswith(f"{mount.path}/"):
+                    yield mount.mount_id, f"mapped file {fields[5]}"
 
 
 def _mount_id(path: str) -> int | None:

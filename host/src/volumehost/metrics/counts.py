@@ -1,69 +1,49 @@
-"""What is counted while it happens, under the kubelet's names: operations of the node and of the controllers.
+"""What is counted while it happens: operations of the node and of the controllers (METRIC-01 to -03, -05, -08, -09).
 
 It exists before the manager does, which is made with it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from prometheus_client import Counter, Histogram
 
-from volumehost.metrics.families import untyped
+from volumehost.metrics.catalogue import BUCKETS, CATALOGUE
+from volumehost.metrics.families import family
 
 if TYPE_CHECKING:
     from prometheus_client import Metric
 
     from volumehost.node.operation_metrics import OperationLabels
 
-#: Upper bounds in seconds (METRIC-01, CSI-MET-01).
-BUCKETS: Final = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 15.0, 25.0, 50.0, 120.0, 300.0, 600.0)
-
 #: Values of the label ``status`` (METRIC-01).
 SUCCESS, FAILURE = "success", "fail-unknown"
 
-#: The kubelet counts failures under two names that end alike, one of which no counter may have here (METRIC-09).
-_OLD_ERRORS_NAME = "volume_operation_total_errors"
-_FORCED_DETACHES_NAME = "attach_detach_controller_attachdetach_controller_forced_detaches"
+_FORCED_DETACHES: Final = "attach_detach_controller_attachdetach_controller_forced_detaches"
 
 
 class OperationCounts:
     """Implements ``OperationMetrics`` of the node and ``ControlMetrics`` of the controllers. Safe for threads."""
 
     def __init__(self) -> None:
-        self._storage = _histogram(
-            "storage_operation_duration_seconds",
-            "Storage operation duration",
-            ("volume_plugin", "operation_name", "status", "migrated"),
-        )
-        self._total = _histogram(
-            "volume_operation_total_seconds",
-            "Storage operation end to end duration in seconds",
-            ("plugin_name", "operation_name"),
-        )
-        self._errors = _counter(
-            "volume_operation_errors_total", "Total volume operation errors", ("plugin_name", "operation_name")
-        )
-        self._forced = _counter(
-            f"{_FORCED_DETACHES_NAME}_total",
-            "Number of times the A/D Controller performed a forced detach",
-            ("reason",),
-        )
-        self._classes = _counter(
-            "retroactive_storageclass_total",
-            "Total number of retroactive StorageClass assignments to persistent volume claim",
-        )
-        self._class_errors = _counter(
-            "retroactive_storageclass_errors_total",
-            "Total number of failed retroactive StorageClass assignments to persistent volume claim",
-        )
+        self._storage = _histogram("storage_operation_duration_seconds")
+        self._total = _histogram("volume_operation_total_seconds")
+        self._errors = _counter("volume_operation_errors_total")
+        self._classes = _counter("retroactive_storageclass_total")
+        self._class_errors = _counter("retroactive_storageclass_errors_total")
+        self._cleaned = _counter("force_cleaned_failed_volume_operations_total")
+        self._clean_errors = _counter("force_cleaned_failed_volume_operation_errors_total")
+        self._forced = Counter(_FORCED_DETACHES, "", CATALOGUE[_FORCED_DETACHES].labels, registry=None)
 
     # --- the node -------------------------------------------------------------------------------------------------
 
     def observe(self, operation: str, seconds: float, error: BaseException | None, labels: OperationLabels) -> None:
         """Count one run (METRIC-01)."""
         self._observe(operation, seconds, error, labels.plugin, migrated=labels.migrated)
+        if labels.unknown_directory:
+            (self._cleaned if error is None else self._clean_errors).inc()
 
     def mounted(self, seconds: float, labels: OperationLabels) -> None:
         """Count one volume that became ready (MOUNTOP-12)."""
@@ -97,10 +77,11 @@ class OperationCounts:
 
     def collect(self) -> Iterable[Metric]:
         """The families, as they are now."""
-        for each in (self._storage, self._total, self._errors, self._classes, self._class_errors):
+        counters = (self._errors, self._classes, self._class_errors, self._cleaned, self._clean_errors)
+        for each in (self._storage, self._total, *counters):
             yield from each.collect()
-        yield _renamed(self._errors, _OLD_ERRORS_NAME, ("plugin_name", "operation_name"))
-        yield _renamed(self._forced, _FORCED_DETACHES_NAME, ("reason",))
+        yield _without_total("volume_operation_total_errors", self._errors)
+        yield _without_total(_FORCED_DETACHES, self._forced)
 
     def _observe(
         self, operation: str, seconds: float, error: BaseException | None, plugin: str, *, migrated: bool
@@ -109,20 +90,19 @@ class OperationCounts:
         self._storage.labels(plugin, operation, status, "true" if migrated else "false").observe(seconds)
 
 
-def _histogram(name: str, documentation: str, labels: Sequence[str]) -> Histogram:
-    return Histogram(name, documentation, labels, buckets=BUCKETS, registry=None)
+def _histogram(name: str) -> Histogram:
+    described = CATALOGUE[name]
+    return Histogram(name, described.text, described.labels, buckets=BUCKETS, registry=None)
 
 
-def _counter(name: str, documentation: str, labels: Sequence[str] = ()) -> Counter:
-    return Counter(name, documentation, labels, registry=None)
+def _counter(name: str) -> Counter:
+    described = CATALOGUE[name]
+    return Counter(name, described.text, described.labels, registry=None)
 
 
-def _renamed(counter: Counter, name: str, labels: Sequence[str]) -> Metric:
-    """A counter under a name without ``_total``: it has no type then, since a counter's name must end so."""
-    (family,) = counter.collect()
-    values = {
-        tuple(sample.labels[label] for label in labels): sample.value
-        for sample in family.samples
-        if sample.name.endswith("_total")
-    }
-    return untyped(name, family.documentation, labels, values)
+def _without_total(name: str, counter: Counter) -> Metric:
+    """A counter under a name that does not end in ``_total``, as every counter's must: so it is told without a type."""
+    labels = CATALOGUE[name].labels
+    (found,) = counter.collect()
+    samples = [sample for sample in found.samples if sample.name.endswith("_total")]
+    return family(name, {tuple(sample.labels[label] for label in labels): sample.value for sample in samples})

@@ -12,14 +12,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Final
 
-from prometheus_client import CollectorRegistry
+from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.exposition import choose_encoder
 
+from volumehost.loader.guard import describe
+from volumehost.metrics.claim_state import claim_families
 from volumehost.metrics.counts import OperationCounts
-from volumehost.metrics.families import merged
+from volumehost.metrics.families import family, merged
+from volumehost.metrics.node_state import node_families
+from volumehost.metrics.plugin_families import PluginFamilies
+from volumehost.metrics.work_state import build_families, driver_families, record_families, work_families
+from volumehost.mount.deadline import DeadlineRunner
 
 if TYPE_CHECKING:
     from prometheus_client import Metric
@@ -27,15 +35,25 @@ if TYPE_CHECKING:
     from volumehost.node.manager import VolumeManager
     from volumehost.node.operation_metrics import OperationMetrics
 
+logger = logging.getLogger(__name__)
+
+#: How long drivers and the API have for telling what a scrape wants to know, in seconds.
+ANSWER_SECONDS: Final = 2.0
+
 
 class NodeMetrics:
     """The metrics of one node. Made before its volume manager, which is told of :attr:`operations`. Safe for threads.
 
-    A scrape never waits for a volume, a driver or the API: what has not answered is left out.
+    A scrape waits for no volume, and for a plugin, a driver or the API hardly at all: what has not answered is left
+    out, and counted in ``volumehost_scrape_errors_total``.
     """
 
     def __init__(self) -> None:
         self._counts = OperationCounts()
+        self._process = ProcessCollector(registry=None)
+        self._plugins = PluginFamilies()
+        self._runner = DeadlineRunner()
+        self._errors: Counter[tuple[str, ...]] = Counter()
         self._manager: VolumeManager | None = None
         #: For an embedding program that exports with prometheus-client itself.
         self.registry = CollectorRegistry()
@@ -66,5 +84,52 @@ class NodeMetrics:
         """Every family once; what the registry asks for."""
         return merged(self._families())
 
+    # --- the parts ------------------------------------------------------------------------------------------------
+
     def _families(self) -> Iterator[Metric]:
+        yield from build_families()
+        yield from self._process.collect()
         yield from self._counts.collect()
+        manager = self._manager
+        if manager is not None:
+            yield from self._part("volumes", lambda: node_families(manager))
+            yield from self._part("operations", lambda: work_families(manager))
+            yield from self._part("records", lambda: record_families(manager))
+            yield from self._part("drivers", lambda: self._in_time("drivers", lambda: _driver_families(manager)))
+            if manager.parts.services.control.enabled:
+                yield from self._part("claims", lambda: self._in_time("claims", lambda: _claim_families(manager)))
+            yield from self._of_plugins(manager)
+        yield family("volumehost_scrape_errors_total", self._errors)
+
+    def _part(self, part: str, make: Callable[[], Iterable[Metric]]) -> list[Metric]:
+        """The families of one part; none of them when it fails, which concerns no other."""
+        try:
+            return list(make())
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with one part, the others are told
+            log = logger.debug if self._errors[part,] else logger.warning
+            log("the part %r of the metrics is left out: %s", part, describe(error))
+            self._errors[part,] += 1
+            return []
+
+    def _in_time(self, part: str, make: Callable[[], list[Metric]]) -> list[Metric]:
+        """What ``make`` returns, unless it has to wait; it is not asked again before it has answered.
+
+        :raises TimeoutError: it has to.
+        """
+        if any(what == part for what, _ in self._runner.in_progress()):
+            raise TimeoutError("an earlier scrape has no answer yet")
+        return self._runner.run(make, timeout=ANSWER_SECONDS, what=part)
+
+    def _of_plugins(self, manager: VolumeManager) -> list[Metric]:
+        found, failed = self._plugins.collect(manager.plugins)
+        for plugin in failed:
+            self._errors[f"plugin {plugin}",] += 1
+        return found
+
+
+def _driver_families(manager: VolumeManager) -> list[Metric]:
+    return driver_families(manager.drivers.statuses())
+
+
+def _claim_families(manager: VolumeManager) -> list[Metric]:
+    return claim_families(manager.api, manager.plugins)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from prometheus_client import Metric
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, UnknownMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, UnknownMetricFamily
 from prometheus_client.samples import Sample
+
+from volumehost.metrics.catalogue import CATALOGUE, COUNTER, GAUGE, UNTYPED
 
 logger = logging.getLogger(__name__)
 
@@ -18,33 +20,25 @@ Table = Mapping[tuple[str, ...], float]
 _NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 _LABEL = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 
+_Family = GaugeMetricFamily | CounterMetricFamily | UnknownMetricFamily
 
-def gauge(name: str, documentation: str, labels: Sequence[str], values: Table) -> Metric:
-    """A gauge for each row."""
-    return _filled(GaugeMetricFamily(name, documentation, labels=labels), values)
-
-
-def counter(name: str, documentation: str, labels: Sequence[str], values: Table) -> Metric:
-    """A counter for each row; its name ends in ``_total``."""
-    return _filled(CounterMetricFamily(name, documentation, labels=labels), values)
+_KINDS: dict[str, type[_Family]] = {
+    GAUGE: GaugeMetricFamily, COUNTER: CounterMetricFamily, UNTYPED: UnknownMetricFamily
+}  # fmt: skip
 
 
-def untyped(name: str, documentation: str, labels: Sequence[str], values: Table) -> Metric:
-    """A value for each row that is of no type."""
-    return _filled(UnknownMetricFamily(name, documentation, labels=labels), values)
-
-
-def histogram(name: str, documentation: str, labels: Sequence[str]) -> HistogramMetricFamily:
-    """An empty histogram."""
-    return HistogramMetricFamily(name, documentation, labels=labels)
-
-
-def _filled(
-    family: GaugeMetricFamily | CounterMetricFamily | UnknownMetricFamily, values: Table
-) -> GaugeMetricFamily | CounterMetricFamily | UnknownMetricFamily:
+def family(name: str, values: Table) -> Metric:
+    """The metric of that name in the catalogue, with a value for each row."""
+    described = CATALOGUE[name]
+    made: _Family = _KINDS[described.kind](name, described.text, labels=described.labels)
     for labels, value in sorted(values.items()):
-        family.add_metric(labels, value)
-    return family
+        made.add_metric(labels, value)
+    return made
+
+
+def single(name: str, value: float) -> Metric:
+    """One without labels."""
+    return family(name, {(): value})
 
 
 def merged(families: Iterable[Metric]) -> list[Metric]:
@@ -55,40 +49,38 @@ def merged(families: Iterable[Metric]) -> list[Metric]:
     """
     by_name: dict[str, Metric] = {}
     seen: dict[str, set[tuple[str, tuple[tuple[str, str], ...]]]] = {}
-    for family in families:
-        known = by_name.get(family.name)
+    for each in families:
+        known = by_name.get(each.name)
         if known is None:
-            known = by_name[family.name] = Metric(family.name, family.documentation, family.type, family.unit)
-            seen[family.name] = set()
-        elif known.type != family.type:
-            logger.warning(
-                "metric %s is a %s here and a %s there, which is left out", family.name, known.type, family.type
-            )
+            known = by_name[each.name] = Metric(each.name, each.documentation, each.type, each.unit)
+            seen[each.name] = set()
+        elif known.type != each.type:
+            logger.warning("metric %s is a %s here and a %s there, which is left out", each.name, known.type, each.type)
             continue
-        for sample in family.samples:
+        for sample in each.samples:
             identity = (sample.name, tuple(sorted(sample.labels.items())))
-            if sample.name.endswith("_created") or identity in seen[family.name]:
+            if sample.name.endswith("_created") or identity in seen[each.name]:
                 continue
-            seen[family.name].add(identity)
+            seen[each.name].add(identity)
             known.samples.append(sample)
     return list(by_name.values())
 
 
-def checked(family: object) -> Metric:
+def checked(given: object) -> Metric:
     """The family of somebody else, in a form that every scraper understands.
 
     :raises ValueError: it has none.
     """
-    if not isinstance(family, Metric):
-        raise ValueError(f"a {type(family).__name__} is no metric family")  # noqa: TRY004 - whoever calls tells it so
-    if not _NAME.fullmatch(family.name):
-        raise ValueError(f"{family.name!r} is no name of a metric")
-    result = Metric(family.name, str(family.documentation), family.type, family.unit)
-    for sample in family.samples:
-        if not _NAME.fullmatch(sample.name) or not sample.name.startswith(family.name):
-            raise ValueError(f"{sample.name!r} is no sample of {family.name}")
+    if not isinstance(given, Metric):
+        raise ValueError(f"a {type(given).__name__} is no metric family")  # noqa: TRY004 - one kind for all faults
+    if not _NAME.fullmatch(given.name):
+        raise ValueError(f"{given.name!r} is no name of a metric")
+    result = Metric(given.name, str(given.documentation), given.type, given.unit)
+    for sample in given.samples:
+        if not _NAME.fullmatch(sample.name) or not sample.name.startswith(given.name):
+            raise ValueError(f"{sample.name!r} is no sample of {given.name}")
         for label, value in sample.labels.items():
             if not _LABEL.fullmatch(label) or not isinstance(value, str):
-                raise ValueError(f"{family.name} has the label {label!r}={value!r}")
+                raise ValueError(f"{given.name} has the label {label!r}={value!r}")
         result.samples.append(Sample(sample.name, dict(sample.labels), float(sample.value)))
     return result

@@ -82,18 +82,21 @@ class _Rebuilt(NamedTuple):
     device_mount_path: str | None = None
 
 
-def restore_directories(services: Services) -> int:
-    """Enter the volumes of pods that no journal tells of; returns how many."""
-    runner, count = DeadlineRunner(), 0
+def restore_directories(services: Services) -> tuple[int, int]:
+    """Enter the volumes of pods that no journal tells of; how many there are, and how many no plugin could rebuild."""
+    runner, count, failed = DeadlineRunner(), 0, 0
     for directory in volume_directories(services.host.layout):
         if services.actual.find_by_inner_name(directory.pod_uid, directory.name) is None:
-            _restore_directory(services, directory, runner)
+            failed += not _restore_directory(services, directory, runner)
             count += 1
-    return count
+    return count, failed
 
 
-def _restore_directory(services: Services, directory: VolumeDirectory, runner: DeadlineRunner) -> None:
-    """RECON-10 to -25, with a name of its own for what the plugin cannot rebuild (RECON-40, improved)."""
+def _restore_directory(services: Services, directory: VolumeDirectory, runner: DeadlineRunner) -> bool:
+    """RECON-10 to -25, with a name of its own for what the plugin cannot rebuild (RECON-40, improved).
+
+    Returns whether it could.
+    """
     found = _Rebuilt(unique_volume_name_of_pod(directory.plugin_name, directory.pod_uid, directory.name))
     plugin = find_plugin(services, directory.plugin_name, directory.path)
     if plugin is not None:
@@ -133,6 +136,7 @@ def _restore_directory(services: Services, directory: VolumeDirectory, runner: D
             from_directory=True,
         )
     )
+    return found.spec is not None
 
 
 def _rebuild(plugin: LoadedPlugin, directory: VolumeDirectory, plain: _Rebuilt) -> _Rebuilt:

@@ -205,6 +205,11 @@ class Journal:
         with self._lock:
             return {key: dict(record) for key, record in self._live.items()}
 
+    @property
+    def size(self) -> int:
+        """Bytes of its file."""
+        return self._size
+
     def close(self) -> None:
         """Make everything durable and close; nothing happens when it is not open."""
         if self._descriptor >= 0:

@@ -16,10 +16,14 @@ if TYPE_CHECKING:
 
 
 class OperationLabels(NamedTuple):
-    """Whose operation it was: the plugin's name for metrics (UTIL-14), and whether CSI migration translated it."""
+    """Whose operation it was: the plugin's name for metrics (UTIL-14), and whether CSI migration translated it.
+
+    ``unknown_directory``: it tears down what a restart found and no plugin could make a volume of (RECON-40).
+    """
 
     plugin: str
     migrated: bool = False
+    unknown_directory: bool = False
 
 
 class OperationMetrics(ControlMetrics, Protocol):
@@ -53,8 +57,11 @@ def full_plugin_name(plugin_name: str, spec: Spec | None) -> str:
 
 def labels_of(operation: Operation, actual: ActualState) -> OperationLabels:
     """The labels of an operation; a teardown without a spec has that of the volume, where a record gave it one."""
-    spec = operation.spec
-    if spec is None:
-        volume = actual.get_volume(operation.key.volume)
-        spec = volume.spec if volume is not None else None
-    return OperationLabels(full_plugin_name(operation.plugin_name, spec), spec is not None and spec.migrated)
+    key, spec = operation.key, operation.spec
+    if spec is not None:
+        return OperationLabels(full_plugin_name(operation.plugin_name, spec), spec.migrated)
+    volume = actual.get_volume(key.volume)
+    if volume is not None and volume.spec is not None:
+        return OperationLabels(full_plugin_name(operation.plugin_name, volume.spec), volume.spec.migrated)
+    mount = actual.get_mount(key.volume, key.pod) if key.pod else None
+    return OperationLabels(operation.plugin_name, unknown_directory=mount is not None and mount.from_directory)

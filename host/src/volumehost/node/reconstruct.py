@@ -29,10 +29,14 @@ logger = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Reconstruction:
-    """How many volumes of pods were found and where; ``ended_pods`` were being unmounted."""
+    """How many volumes of pods were found and where; ``ended_pods`` were being unmounted.
+
+    ``not_rebuilt``: directories that no plugin could make a volume of, so that they can only be torn down (RECON-16).
+    """
 
     from_journal: int = 0
     from_directories: int = 0
+    not_rebuilt: int = 0
     ended_pods: set[str] = field(default_factory=set)
 
 
@@ -49,7 +53,7 @@ def reconstruct(services: Services, entries: Mapping[Key, Mapping[str, Any]]) ->
         if volume and pod_uid and record.get("state") not in (None, FAILED):
             _restore_mount(services, volume, pod_uid, record)
             result.from_journal += 1
-    result.from_directories = restore_directories(services)
+    result.from_directories, result.not_rebuilt = restore_directories(services)
     devices = restore_devices(services)
     if devices:
         logger.info("found %d devices that no pod uses", devices)

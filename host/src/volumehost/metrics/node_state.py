@@ -1,0 +1,71 @@
+"""What a volume manager has and wants, looked up at each scrape (METRIC-04, -05, -07, -08)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from volumehost.metrics.families import family, single
+from volumehost.node.operation_metrics import full_plugin_name
+from volumehost.node.states import Attachability, MountState
+
+if TYPE_CHECKING:
+    from prometheus_client import Metric
+
+    from volumehost.node.manager import VolumeManager
+    from volumehost.node.operations import Services
+
+DESIRED: Final = "desired_state_of_world"
+ACTUAL: Final = "actual_state_of_world"
+
+#: What stands for a plugin whose name is not known.
+NOT_AVAILABLE: Final = "N/A"
+
+Counts = Counter[tuple[str, ...]]
+
+
+def node_families(manager: VolumeManager) -> Iterator[Metric]:
+    """All of them. Nothing is asked of a plugin, a mount or the API."""
+    parts = manager.parts
+    volumes, in_use, attachments = _volumes(parts.services)
+    yield family("volume_manager_total_volumes", volumes)
+    yield family("storage_count_attachable_volumes_in_use", in_use)
+    yield family("attachdetach_controller_total_volumes", attachments)
+    found = parts.found
+    yield single("reconstruct_volume_operations_total", found.from_journal + found.from_directories)
+    yield single("reconstruct_volume_operations_errors_total", found.not_rebuilt)
+    orphans = manager.orphan_care.counts
+    yield single("orphan_pod_cleaned_volumes", orphans.candidates)
+    yield single("orphan_pod_cleaned_volumes_errors", orphans.errors)
+    yield single("volumehost_orphaned_pods_removed_total", orphans.removed)
+
+
+def _volumes(services: Services) -> tuple[Counts, Counts, Counts]:
+    """Volumes of pods by plugin and state; attachable ones that pods use; attachments that are wanted and that are."""
+    volumes: Counts = Counter()
+    in_use: Counts = Counter()
+    attachments: Counts = Counter()
+    node = services.host.get_node_name()
+    attachable: set[str] = set()
+    for name, uid in services.desired.keys():  # noqa: SIM118 - no mapping
+        use = services.desired.get(name, uid)
+        if use is None:
+            continue
+        plugin = full_plugin_name(use.plugin.name, use.spec)
+        volumes[plugin, DESIRED] += 1
+        if use.attachable and name not in attachable:
+            attachable.add(name)
+            in_use[node, plugin] += 1
+            attachments[plugin, DESIRED] += 1
+    actual = services.actual
+    for name, uid in actual.keys():  # noqa: SIM118 - no mapping
+        if uid:
+            mount = actual.get_mount(name, uid)
+            if mount is not None and mount.state is MountState.MOUNTED:
+                volumes[full_plugin_name(mount.plugin_name, mount.spec) or NOT_AVAILABLE, ACTUAL] += 1
+            continue
+        volume = actual.get_volume(name)
+        if volume is not None and volume.attachability is Attachability.TRUE and volume.attached:
+            attachments[full_plugin_name(volume.plugin_name, volume.spec) or NOT_AVAILABLE, ACTUAL] += 1
+    return volumes, in_use, attachments

@@ -16,6 +16,7 @@ HERE = Path(__file__).parent
 LEFT_OUT = (
     "not never_seen_read_write and not itself_says_what_is_wrong and not come_without_a_walk"
     " and not deeper_than and not wide_branches and not tight_loop and not swapped"
+    " and not (exchanged and (relative or magic or top-))"
 )
 
 
@@ -24,7 +25,7 @@ LEFT_OUT = (
     [
         ("test_mounter_contract", "test_bind", "test_mounter", "test_mount_point"),
         ("test_removal", "test_cleanup"),
-        ("test_subpath", "test_safe_path"),
+        ("test_subpath", "test_subpath_attacks", "test_safe_path"),
     ],
 )
 def test_an_old_kernel_passes_too(names: tuple[str, ...]) -> None:

@@ -17,7 +17,10 @@ from volumehost.mount import syscalls
 from volumehost.mount.refs import path_within_base
 
 _PATH: Final = 0o10000000  # O_PATH, by number because other platforms lack the name
-_NO_LINKS: Final = syscalls.RESOLVE_BENEATH | syscalls.RESOLVE_NO_SYMLINKS | syscalls.RESOLVE_NO_MAGICLINKS
+_INSIDE: Final = syscalls.RESOLVE_BENEATH | syscalls.RESOLVE_NO_MAGICLINKS
+_NO_LINKS: Final = _INSIDE | syscalls.RESOLVE_NO_SYMLINKS
+#: How often a lookup is tried that the kernel breaks off because somebody renames something at the same time.
+_RACES: Final = 16
 
 
 def check_relative(path: str) -> list[str]:
@@ -46,6 +49,8 @@ def open_beneath(base_fd: int, relative: str, flags: int = _PATH, mode: int = 0)
     path = "/".join(components) or "."
     try:
         # Without O_NOFOLLOW: with it, and O_PATH, a link at the end would be opened itself instead of refused.
+        if flags == _PATH:
+            return _open_path(base_fd, path, _NO_LINKS)
         return syscalls.openat2(base_fd, path, flags, _NO_LINKS, mode)
     except OSError as error:
         if error.errno in {errno.ELOOP, errno.EXDEV}:
@@ -53,6 +58,36 @@ def open_beneath(base_fd: int, relative: str, flags: int = _PATH, mode: int = 0)
         if error.errno != errno.ENOSYS:
             raise
     return walk_beneath(base_fd, components, flags, mode)
+
+
+def open_inside(base_fd: int, relative: str) -> int | None:
+    """A path-only descriptor of what ``relative`` leads to, links followed as long as they stay in the directory.
+
+    The kernel decides at each link, in one lookup. None is for what it leaves open: a link that leads out, one that is
+    absolute and may lead back in, and all of it before kernel 5.6.
+
+    :raises UnsafePathError: the path is absolute, or has a ``..`` component.
+    :raises OSError: it does not exist, or cannot be reached.
+    """
+    path = "/".join(check_relative(relative)) or "."
+    for _ in range(_RACES):
+        try:
+            return _open_path(base_fd, path, _INSIDE)
+        except BlockingIOError:
+            continue
+        except OSError as error:
+            if error.errno not in {errno.EXDEV, errno.ELOOP, errno.ENOSYS}:
+                raise
+            return None
+    return None
+
+
+def _open_path(base_fd: int, path: str, resolve: int) -> int:
+    """As a directory where it is one: with O_PATH alone an automount point at the end would not mount (SUBPATH-21)."""
+    try:
+        return syscalls.openat2(base_fd, path, _PATH | os.O_DIRECTORY, resolve)
+    except NotADirectoryError:
+        return syscalls.openat2(base_fd, path, _PATH, resolve)
 
 
 def walk_beneath(base_fd: int, components: list[str], flags: int = _PATH, mode: int = 0) -> int:

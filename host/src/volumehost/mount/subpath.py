@@ -26,6 +26,7 @@ from volumehost.mount.safe_path import (
     open_base,
     open_beneath,
     open_existing_prefix,
+    open_inside,
     path_of,
     resolved_within,
 )
@@ -97,7 +98,7 @@ class LinuxSubpather:
         except (VolumeHostError, OSError):
             self._undo(target, subpath.pod_dir)
             raise
-        logger.debug("bound subpath %s of volume %s at %s", subpath.path, subpath.volume_name, target)
+        logger.debug("bound a subpath of volume %s at %s", subpath.volume_name, target)
         return target
 
     def _reuse_or_clear(self, fd: int, target: str) -> bool:
@@ -232,11 +233,17 @@ def _action(subpath: Subpath) -> str:
 
 
 def _open_subpath(path: str, volume_path: str) -> int:
-    """A path-only descriptor of the subpath, after it was resolved once and then opened without links."""
-    relative = resolved_within(os.path.join(volume_path, path), volume_path)
+    """A path-only descriptor of the subpath: where links lead is decided once, by the kernel where it can.
+
+    Otherwise the path is resolved, and then opened without any link: what was changed meanwhile is refused.
+    """
+    full = os.path.join(volume_path, path)
     base_fd = open_base(volume_path)
     try:
-        return open_beneath(base_fd, relative)
+        relative = os.path.relpath(full, volume_path)
+        # A ".." after a link leads elsewhere than its text says.
+        fd = open_inside(base_fd, relative) if ".." not in full.split("/") else None
+        return fd if fd is not None else open_beneath(base_fd, resolved_within(full, volume_path))
     finally:
         os.close(base_fd)
 
@@ -252,13 +259,22 @@ def _make_parents(directory: str, pod_dir: str) -> None:
 
 
 def _make_target(target: str, pod_dir: str, *, is_directory: bool) -> None:
+    """Something to mount on, a directory or a file. The other kind may be there from what the subpath was before."""
     _make_parents(os.path.dirname(target), pod_dir)
+    try:
+        found = os.lstat(target)
+    except FileNotFoundError:
+        pass
+    else:
+        if stat.S_ISDIR(found.st_mode) == is_directory:
+            return
+        (os.rmdir if stat.S_ISDIR(found.st_mode) else os.unlink)(target)
     if is_directory:
-        with contextlib.suppress(FileExistsError):
-            os.mkdir(target, _DIR_MODE)
+        os.mkdir(target, _DIR_MODE)
     else:
         # A file serves files, sockets, devices and FIFOs alike.
-        os.close(os.open(target, os.O_CREAT | os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, _FILE_MODE))
+        flags = os.O_CREAT | os.O_EXCL | os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+        os.close(os.open(target, flags, _FILE_MODE))
 
 
 def _safe_make_dir(subdir: str, base: str, mode: int) -> None:

@@ -468,3 +468,24 @@ def test_empty_parents_are_removed_up_to_the_base_subpath34(tmp_path: Path) -> N
         remove_empty_dirs(str(tmp_path / "a"), str(tmp_path / "ab"))
     remove_empty_dirs(str(tmp_path), str(tmp_path))
     assert tmp_path.exists()
+
+
+# --- automounts -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("inside", ["auto", "auto/inside", "link"])
+def test_an_automount_in_the_volume_is_mounted_first_subpath21(
+    inside: str, subpather: LinuxSubpather, volume: Path
+) -> None:
+    (volume / "auto").mkdir()
+    (volume / "link").symlink_to("auto")
+    command = [sys.executable, str(Path(__file__).with_name("automounter.py")), str(volume / "auto")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as daemon:
+        try:
+            assert daemon.stdout is not None
+            if daemon.stdout.readline() != b"ready\n":
+                pytest.skip("autofs does not work here")
+            target = Path(subpather.prepare_safe_subpath(subpath(volume, inside)))
+            assert (target / "inside" if target.is_dir() else target).read_text() == "mounted"
+        finally:
+            daemon.kill()

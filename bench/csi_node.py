@@ -9,7 +9,7 @@ cluster; the last row is with all of that at work. With many workers each has a 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import Any
@@ -41,9 +41,10 @@ class ManagerCycle:
         self._manager.drivers.register(DRIVER, endpoint)
         spec = CSIDriverSpec(attach_required=False, volume_lifecycle_modes=["Persistent"])
         self._manager.api.create(CSIDriver(metadata=ObjectMeta(name=DRIVER), spec=spec))
-        self._pods = [_pod(number, volumes) for number in range(pods)]
-        for number in range(pods * volumes):
-            self._claim(number)
+        names = [f"claim-{number}" for number in range(pods * volumes)]
+        self._pods = [pod_of(f"pod-{each}", names[each * volumes : (each + 1) * volumes]) for each in range(pods)]
+        for number, name in enumerate(names):
+            bound_claim(self._manager.api, name, f"node-{number}")
 
     def close(self) -> None:
         self._manager.__exit__(None, None, None)
@@ -53,44 +54,45 @@ class ManagerCycle:
         self._manager.mount_pod(self._pods[worker])
         self._manager.unmount_pod(f"pod-{worker}")
 
-    def _claim(self, number: int) -> None:
-        api, name = self._manager.api, f"claim-{number}"
-        common = {"accessModes": ["ReadWriteOnce"], "storageClassName": ""}
-        claim: Any = api.create(
-            {
-                "apiVersion": "v1",
-                "kind": "PersistentVolumeClaim",
-                "metadata": {"name": name, "namespace": "default"},
-                "spec": {**common, "volumeName": name, "resources": {"requests": {"storage": "1Gi"}}},
-            }
-        )
-        claim.status.phase, claim.status.capacity = "Bound", {"storage": "1Gi"}
-        claim = api.replace_status(claim)
-        reference = {"namespace": "default", "name": name, "uid": claim.metadata.uid}
-        api.create(
-            {
-                "apiVersion": "v1",
-                "kind": "PersistentVolume",
-                "metadata": {"name": name},
-                "spec": {
-                    **common,
-                    "capacity": {"storage": "1Gi"},
-                    "csi": {"driver": DRIVER, "volumeHandle": f"node-{number}"},
-                    "claimRef": {"kind": "PersistentVolumeClaim", **reference},
-                },
-            }
-        )
+
+def bound_claim(api: Any, name: str, handle: str, driver: str = DRIVER) -> None:
+    """A claim of that name that is bound to a volume of that driver."""
+    common = {"accessModes": ["ReadWriteOnce"], "storageClassName": ""}
+    claim: Any = api.create(
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {"name": name, "namespace": "default"},
+            "spec": {**common, "volumeName": name, "resources": {"requests": {"storage": "1Gi"}}},
+        }
+    )
+    claim.status.phase, claim.status.capacity = "Bound", {"storage": "1Gi"}
+    claim = api.replace_status(claim)
+    reference = {"namespace": "default", "name": name, "uid": claim.metadata.uid}
+    api.create(
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolume",
+            "metadata": {"name": name},
+            "spec": {
+                **common,
+                "capacity": {"storage": "1Gi"},
+                "csi": {"driver": driver, "volumeHandle": handle},
+                "claimRef": {"kind": "PersistentVolumeClaim", **reference},
+            },
+        }
+    )
 
 
-def _pod(number: int, volumes: int) -> dict[str, Any]:
-    names = [f"claim-{number * volumes + index}" for index in range(volumes)]
-    sources = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in names]
-    mounts = [{"name": name, "mountPath": f"/{name}"} for name in names]
+def pod_of(name: str, claims: Sequence[str]) -> dict[str, Any]:
+    """A pod that uses the claims."""
+    sources = [{"name": claim, "persistentVolumeClaim": {"claimName": claim}} for claim in claims]
+    mounts = [{"name": claim, "mountPath": f"/{claim}"} for claim in claims]
     container = {"name": "main", "image": "none", "volumeMounts": mounts}
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": f"pod-{number}", "namespace": "default"},
+        "metadata": {"name": name, "namespace": "default"},
         "spec": {"containers": [container], "volumes": sources},
     }
 

@@ -49,6 +49,36 @@ def test_pop16_a_volume_that_needs_no_refresh_is_set_up_once(manager, bind, nfs)
     assert plugin.count("set_up") == 1
 
 
+def test_br51_a_look_at_a_pod_that_comes_when_it_is_gone_mounts_nothing_again(manager, bind, nfs, mounts, root):
+    """What its claims lead to is looked at later, by a worker, which may be late."""
+    plugin = bind()
+    plugin.remount = True
+    node = manager(plugin)
+    node.mount_pod(_pod(nfs()), timeout=30)
+    parts = node._now.parts
+    (record,) = parts.populator.records()
+    late_sync = iter([record])
+    node.unmount_pod("web", timeout=30)
+    node._now.mounting.resolve(record)
+    parts.populator.records = lambda: list(late_sync)
+    node._now.mounting.sync()
+    assert plugin.count("set_up") == 1
+    assert mounts() == []
+    assert parts.services.desired.keys() == []
+    assert parts.populator.record(record.pod.metadata.uid) is None
+
+
+def test_a_late_look_at_a_pod_does_not_undo_what_was_told_of_it_since(manager, bind, nfs):
+    node = manager(bind())
+    pod = node.mount_pod(_pod(nfs()), timeout=30)
+    populator = node._now.parts.populator
+    (former,) = populator.records()
+    node.sync_pod(former.pod)
+    assert populator.refresh(former) is None
+    assert populator.record(pod.uid) is not former
+    assert populator.refresh(populator.record(pod.uid)) is populator.record(pod.uid)
+
+
 def test_br38_a_refresh_that_fails_leaves_the_volume_usable(manager, bind, nfs, until, mounts):
     plugin = bind()
     plugin.remount = True

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 from typing import TYPE_CHECKING
 
@@ -42,10 +41,12 @@ class PodMounting:
 
         :raises FailedPreconditionError: the pod is being unmounted.
         """
-        parts, uid = self._parts, pod.metadata.uid
-        if parts.populator.has_ended(uid):
+        if self._parts.populator.has_ended(pod.metadata.uid):
             raise self._unmounting(pod)
-        record = parts.populator.add(pod)
+        self._begin(self._parts.populator.add(pod))
+
+    def _begin(self, record: PodRecord) -> None:
+        parts, uid = self._parts, record.pod.metadata.uid
         self._look_after(record, RESOLVE_SECONDS)
         for use in parts.services.desired.uses_of_pod(uid):
             if use.remounts:
@@ -63,8 +64,9 @@ class PodMounting:
             uid = record.pod.metadata.uid
             uses = self._parts.services.desired.uses_of_pod(uid)
             if any(use.remounts or use.spec.persistent_volume is not None for use in uses):
-                with contextlib.suppress(FailedPreconditionError):  # it ended meanwhile
-                    self.begin(record.pod)
+                fresh = self._parts.populator.refresh(record)
+                if fresh is not None:
+                    self._begin(fresh)
 
     def wait(self, pod: Pod, timeout: float, attempts: int | None) -> PodStatus:
         """Wait until every used volume is mounted; see ``VolumeManager.wait_for_pod``."""
@@ -208,7 +210,10 @@ class PodMounting:
     def resolve(self, record: PodRecord, delay: float = RESOLVE_SECONDS) -> None:
         """Look anew at what the pod's volumes lead to, since it may have changed."""
         parts, uid = self._parts, record.pod.metadata.uid
-        self._look_after(parts.populator.add(record.pod), delay)
+        fresh = parts.populator.refresh(record)
+        if fresh is None:
+            return
+        self._look_after(fresh, delay)
         parts.reconciler.look_at_uses(uid)
         parts.reconciler.run()
         parts.waits.notify(uid)

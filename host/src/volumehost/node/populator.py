@@ -17,11 +17,12 @@ from volumehost.node.resolver import Resolver
 from volumehost.node.states import ResizeHold
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from volumehost.api.objects import Pod
     from volumehost.node.desired import VolumeUse
     from volumehost.node.operations import Services
+    from volumehost.node.records import MountedVolume
 
 
 @dataclass(slots=True)
@@ -51,6 +52,8 @@ class Populator:
         self._ended: set[str] = set()
         self._known: set[str] = set()
         self._complete = False
+        #: While everything is taken off the node: which mounts go, whoever wants them.
+        self._goes: Callable[[MountedVolume], bool] | None = None
 
     # --- pods ---------------------------------------------------------------------------------------------------
 
@@ -59,6 +62,18 @@ class Populator:
 
         A changed spec makes failed operations start afresh (BR-53).
         """
+        return self._enter(pod, None)
+
+    def refresh(self, record: PodRecord) -> PodRecord | None:
+        """Look anew at what the pod wants; None when that is no longer what is known of it: then nothing is entered.
+
+        It may have been told anew, or have ended and be gone, since whoever asks has got the record.
+        """
+        entered = self._enter(record.pod, record)
+        return entered if self._pods.get(record.pod.metadata.uid) is entered else None
+
+    def _enter(self, pod: Pod, former: PodRecord | None) -> PodRecord:
+        """Enter what the pod wants, provided that the former record, if one is given, is what is known of it."""
         uid = pod.metadata.uid
         used = used_volumes(pod)
         record = PodRecord(pod)
@@ -67,20 +82,21 @@ class Populator:
             if isinstance(use, Exception):
                 record.errors[name] = use
                 continue
-            former = self._services.desired.add(use)
-            if former is not None and not same_spec(former.spec, use.spec):
+            before = self._services.desired.add(use)
+            if before is not None and not same_spec(before.spec, use.spec):
                 self._pending.reset(OperationKey(use.volume, uid))
             if use.size:  # what its claim did not allow may be allowed now
                 self._services.actual.hold_resize(use.volume, ResizeHold.NONE)
             wanted.add(use.volume)
         record.processed = not record.errors
         with self._lock:
-            ended = uid in self._ended
-            if not ended:
+            current = self._pods.get(uid)
+            entered = uid not in self._ended and (former is None or current is former)
+            if entered:
                 self._pods[uid] = record
-        if ended:  # meanwhile
+        if not entered and current is None:  # it ended meanwhile
             self._services.desired.remove_pod(uid)
-        elif record.processed:
+        elif entered and record.processed:
             for name in self._services.desired.volumes_of_pod(uid):
                 if name not in wanted:
                     self._services.desired.remove(name, uid)
@@ -109,6 +125,10 @@ class Populator:
             self._known = known
             self._ended |= ended
             self._complete = True
+
+    def drain(self, goes: Callable[[MountedVolume], bool]) -> None:
+        """From now on nothing is mounted, and everything that ``goes`` tells of is unwanted; there is no way back."""
+        self._goes = goes
 
     # --- queries ------------------------------------------------------------------------------------------------
 
@@ -148,10 +168,13 @@ class Populator:
 
     def may_mount(self, pod_uid: str) -> bool:
         """Only pods that this manager was told to mount; others are left as they are."""
-        return pod_uid in self._pods
+        return pod_uid in self._pods and self._goes is None
 
     def is_unwanted(self, volume: str, pod_uid: str) -> bool:
         """Whether it is certain that the pod does not want the volume."""
+        if self._goes is not None:
+            mount = self._services.actual.get_mount(volume, pod_uid)
+            return mount is not None and (pod_uid in self._ended or self._goes(mount))
         with self._lock:
             if pod_uid in self._ended:
                 return True
@@ -180,6 +203,8 @@ class Populator:
 
     def is_device_unwanted(self, volume: str) -> bool:
         """Whether it is certain that no pod wants the volume; of what only the disk tells, who adopts it says so."""
+        if self._goes is not None:
+            return True
         if not self._complete or self._services.desired.has_volume(volume):
             return False
         return self._adopt or not self._services.actual.is_from_directory(volume)

@@ -67,7 +67,7 @@ def group_of(spec: Spec) -> int | None:
     if spec.persistent_volume is None:
         return None
     text = spec.persistent_volume.metadata.annotations.get(GID_ANNOTATION, "")
-    return int(text) if text.isdigit() else None
+    return int(text) if text.isascii() and text.isdigit() and int(text) < 1 << 63 else None
 
 
 def claim_name(volume: Volume, pod: Pod) -> str | None:

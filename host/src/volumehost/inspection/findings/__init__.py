@@ -1,0 +1,1 @@
+"""Judges what a survey saw: one module for each group of findings."""

@@ -1,0 +1,125 @@
+"""One look at a root directory: everything that the witnesses say, before any of it is judged."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from volumehost.hosts.layout import Layout
+from volumehost.inspection.device_directories import DeviceEntry, read_devices
+from volumehost.inspection.loops import LoopUse, loops_below
+from volumehost.inspection.mounts import MountIndex
+from volumehost.inspection.namespaces import OtherNamespaces, look_at_other_namespaces
+from volumehost.inspection.pod_directories import PodEntry, read_pods
+from volumehost.inspection.pod_sources import read_static_pods, read_store
+from volumehost.inspection.pods import JOURNAL, KnownPods, PodName
+from volumehost.inspection.probes import ANSWER_SECONDS, Answer, probe
+from volumehost.inspection.records import DriverRecords, read_driver_records, read_journal_quietly
+from volumehost.inspection.report import RootKind
+from volumehost.inspection.root import who_works_on
+from volumehost.inspection.root_files import RootFiles, read_root_files
+from volumehost.inspection.tree import Tree
+from volumehost.mount.mountinfo import read_mount_table
+from volumehost.node.journal import read_boot_id
+from volumehost.node.journal_format import JournalContents, text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What was seen. ``journal`` is None in a kubelet's directory. ``now`` is in seconds since the epoch."""
+
+    root: str
+    kind: RootKind
+    boot_id: str
+    at_work: str
+    index: MountIndex
+    pods: list[PodEntry]
+    devices: list[DeviceEntry]
+    journal: JournalContents | None
+    known: KnownPods
+    drivers: DriverRecords
+    files: RootFiles
+    answers: dict[str, Answer]
+    loops: list[LoopUse]
+    others: OtherNamespaces
+    problems: list[tuple[str, str]]
+    now: float
+    bases: list[str] = field(default_factory=list)
+
+    @property
+    def layout(self) -> Layout:
+        """Where everything is."""
+        return Layout(self.root)
+
+
+def take_survey(
+    root: str,
+    kind: RootKind,
+    *,
+    known: Callable[[], KnownPods] = KnownPods,
+    static_pods: str | None = None,
+    answer_seconds: float = ANSWER_SECONDS,
+) -> Survey:
+    """Look at everything once.
+
+    The order matters where somebody works meanwhile: a directory is read before the pods, which are there before their
+    directories are.
+
+    :param known: what is known of pods from elsewhere; entered into a fresh one each time.
+    :param static_pods: directory of static manifests.
+    :param answer_seconds: how long a mount may take to answer.
+    :raises OSError: the root directory cannot be opened.
+    :raises MountError: the mount table cannot be read.
+    """
+    layout, now = Layout(root), time.time()
+    at_work = who_works_on(root, kind)
+    with Tree(root) as tree:
+        pods, devices = read_pods(tree), read_devices(tree)
+        drivers, files = read_driver_records(tree), read_root_files(tree, now)
+        problems = list(tree.problems)
+    journal = read_journal_quietly(layout) if kind is RootKind.OWN else None
+    index = MountIndex(root, read_mount_table())
+    pods_known = known()
+    if kind is RootKind.OWN:
+        read_store(pods_known, layout)
+    if journal is not None:
+        _name_by_journal(pods_known, journal)
+    if static_pods is not None:
+        read_static_pods(pods_known, static_pods)
+    others = look_at_other_namespaces(index)
+    bases = [f"{root}/{base}" for base in ("pods", "plugins", "plugins_registry", "drivers")]
+    return Survey(
+        root=root,
+        kind=kind,
+        boot_id=read_boot_id(),
+        at_work=at_work,
+        index=index,
+        pods=pods,
+        devices=devices,
+        journal=journal,
+        known=pods_known,
+        drivers=drivers,
+        files=files,
+        answers=probe((path for path in index.paths() if path != root), seconds=answer_seconds),
+        loops=loops_below(root, [*index.table, *(each.mount for each in others.mounts)]),
+        others=others,
+        problems=problems,
+        now=now,
+        bases=bases,
+    )
+
+
+def _name_by_journal(known: KnownPods, journal: JournalContents) -> None:
+    count = set()
+    for (_, uid), record in journal.entries.items():
+        name = text_of(record, "pod")
+        if uid:
+            count.add(uid)
+        if uid and name:
+            known.names.setdefault(uid, PodName(text_of(record, "ns"), name, JOURNAL))
+    if journal.exists and not journal.newer_version:
+        known.sources.append(f"{JOURNAL} ({len(count)} pods)")

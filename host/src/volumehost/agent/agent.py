@@ -11,53 +11,36 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass
 from typing import Final, Protocol
 
+from volumehost.agent.draining import drain
+from volumehost.agent.health import routes
+from volumehost.agent.heart import Heart
+from volumehost.agent.http import HttpServer
 from volumehost.agent.notify import Notifier
 from volumehost.agent.pod_sources import PodSource, PodSources
+from volumehost.agent.settings import AgentSettings
 from volumehost.agent.signals import Signals
+from volumehost.agent.static_pods import StaticPods
 from volumehost.agent.stored_pods import StoredPods
+from volumehost.agent.tending import Tending
+from volumehost.api.late_store import LateStore
 from volumehost.errors import FailedPreconditionError
+from volumehost.hosts.layout import Layout
 from volumehost.hosts.lock import RootDirLock
 from volumehost.hosts.root_dir import prepare_root_dir
+from volumehost.metrics.exposition import NodeMetrics
 from volumehost.node.manager import VolumeManager
 from volumehost.node.turn import manager_in_turn
 
 logger = logging.getLogger(__name__)
 
-#: How long the agent waits for operations that run when it is told to end, in seconds.
-GRACE_SECONDS: Final = 30.0
-
-#: How long a one-shot command that has the root directory is waited for, in seconds.
-TURN_SECONDS: Final = 130.0
-
-#: How long after the grace the process ends come what may, in seconds.
-LAST_SECONDS: Final = 5.0
-
-
-@dataclass(frozen=True, slots=True)
-class AgentSettings:
-    """What an agent is made with.
-
-    :param root_dir: where state and mounts are; an absolute path.
-    :param node_name: name of the node, the machine's by default.
-    :param static_pods: directory with manifests of static pods, None for none.
-    :param grace: seconds that ending waits for operations that run.
-    :param drain: unmount everything when told to end.
-    :param turn: seconds to wait for another manager that works on the root directory.
-    """
-
-    root_dir: str
-    node_name: str | None = None
-    static_pods: str | None = None
-    grace: float = GRACE_SECONDS
-    drain: bool = False
-    turn: float = TURN_SECONDS
+#: How long after the time for its end the process ends come what may, in seconds.
+LAST_SECONDS: Final = 2.0
 
 
 class Service(Protocol):
-    """Something that is there while the agent's manager is at work: the control socket, the HTTP server."""
+    """Something that is there while the agent's manager is at work, such as the control socket."""
 
     def start(self, agent: Agent) -> None:
         """Begin; called when the manager is at work, before pods are told.
@@ -77,21 +60,28 @@ class Agent:
     :param settings: what it does.
     :param services: started and ended with its manager, in this order and in the reverse one.
     :param notifier: is told of the state of the service; systemd, by the environment, when not given.
+    :raises ValueError: the address for health and metrics is none.
+    :raises HttpAddressError: it cannot be had.
     """
 
     def __init__(
         self, settings: AgentSettings, services: Sequence[Service] = (), *, notifier: Notifier | None = None
     ) -> None:
         self.settings = settings
+        self.metrics = NodeMetrics()
+        #: What it is at, for people.
+        self.phase = "it is starting"
         self.sources: PodSources | None = None
+        self.heart: Heart | None = None
+        self.http = HttpServer(settings.http) if settings.http is not None else None
         self._services = services
         self._notifier = notifier if notifier is not None else Notifier.from_environment()
-        self._made: VolumeManager | None = None
         self._manager: VolumeManager | None = None
+        self._store: LateStore | None = None
         self._signals = Signals()
         self._stopping = threading.Event()
         self._ended = threading.Event()
-        self._deadline = float("inf")
+        self._end_by = float("inf")
         self._error: BaseException | None = None
 
     @property
@@ -104,84 +94,166 @@ class Agent:
             raise FailedPreconditionError("it is not at work", action="using the agent's volume manager")
         return self._manager
 
+    @property
+    def at_work(self) -> VolumeManager | None:
+        """The manager, None while it is not at work."""
+        return self._manager
+
+    @property
+    def stopping(self) -> bool:
+        """Whether it was told to end."""
+        return self._stopping.is_set()
+
+    @property
+    def ended(self) -> bool:
+        """Whether it let go of everything: no thread of it is at work any more."""
+        return self._ended.is_set()
+
+    def store_problem(self) -> str:
+        """Why the store cannot be used, "" when it can."""
+        return self._store.problem if self._store is not None else ""
+
     def run(self) -> None:
         """Work until :meth:`stop`, SIGTERM or SIGINT. To be called in the main thread, which only hears signals.
 
+        A second signal, or the end of the time for the end, makes it return though something still hangs
+        (:attr:`ended` tells): then the process has to be ended.
+
         :raises RootDirectoryError: the root directory cannot be used.
-        :raises WaitTimeoutError: another manager has it.
+        :raises RootDirectoryLockedError: another agent runs for it.
+        :raises WaitTimeoutError: another manager has it; or, told to end, not everything could be unmounted.
         """
-        with self._signals.hearing((signal.SIGTERM, signal.SIGINT)):
-            life = threading.Thread(target=self._live, name="volumehost-agent", daemon=True)
-            life.start()
+        if self.http is not None:
+            self.http.start(routes(self))
+        tending = Tending(self, self._notifier)
+        with self._signals.hearing((signal.SIGTERM, signal.SIGINT, signal.SIGHUP)):
+            threading.Thread(target=self._live, name="volumehost-agent", daemon=True).start()
             while not self._ended.is_set():
-                left = self._deadline + LAST_SECONDS - time.monotonic() if self._stopping.is_set() else None
+                left = self._end_by - time.monotonic() if self._stopping.is_set() else None
                 if left is not None and left <= 0:
-                    logger.error("the agent did not end within its grace time; it ends now")
-                    return
-                if self._signals.wait(left):
-                    self.stop()
+                    logger.error("something still hangs when the time for the end is over: the agent ends without it")
+                    break
+                pause = tending.tend()
+                for number in self._signals.wait(pause if left is None else min(left, pause or left)):
+                    if number == signal.SIGHUP:
+                        self._look_again()
+                    elif self._stopping.is_set():
+                        logger.warning("told to end again: the agent ends at once")
+                        self._end_by = 0.0
+                    else:
+                        self.stop()
+        if self.http is not None:
+            self.http.close()
         if self._error is not None:
             raise self._error
 
     def stop(self) -> None:
         """End; returns at once. Safe from any thread."""
         if not self._stopping.is_set():
-            self._deadline = time.monotonic() + self.settings.grace
+            self._end_by = time.monotonic() + self.settings.longest_end + LAST_SECONDS
+            self.phase = "it is ending"
             self._stopping.set()
             self._signals.wake()
 
-    # --- life -------------------------------------------------------------------------------------------------------
+    def _look_again(self) -> None:
+        """SIGHUP: look at plugins, drivers and pods anew."""
+        manager, sources = self._manager, self.sources
+        if manager is None or sources is None:
+            return
+        logger.info("looking at plugins, drivers and pods anew")
+        self._notifier.reloading()
+
+        def look() -> None:
+            try:
+                for error in manager.plugins.errors():
+                    logger.warning("%s", error)
+                manager.parts.services.control.watch_drivers()
+                manager.drivers.start()
+                sources.look_again()
+            finally:
+                self._notifier.ready()
+
+        manager.parts.later(0, look)
+
+    # --- life, in a thread of its own -------------------------------------------------------------------------------
 
     def _live(self) -> None:
-        lock: RootDirLock | None = None
         try:
-            lock = RootDirLock(prepare_root_dir(self.settings.root_dir), of_agent=True)
-            lock.acquire()
-            with self._turn() as entered:
-                if entered is not None and self._made is not None:
-                    self._manager = self._made
-                    self._work(self._manager)
+            self._work_on(prepare_root_dir(self.settings.root_dir))
         except BaseException as error:  # noqa: BLE001 - raised by run
             self._error = error
         finally:
-            if lock is not None:
-                lock.release()
+            self._manager = None
             self._ended.set()
             self._signals.wake()
 
-    def _turn(self) -> AbstractContextManager[object]:
-        """A manager of this agent, entered when no other has the root directory; None when told to end before."""
+    def _work_on(self, root_dir: str) -> None:
+        with ExitStack() as stack:
+            lock = RootDirLock(root_dir, of_agent=True)
+            lock.acquire()
+            stack.callback(lock.release)
+            store = self._store = LateStore(Layout(root_dir).store_file())
+            stack.callback(store.close)
+            made: list[VolumeManager] = []
+            if stack.enter_context(self._turn(root_dir, store, made)) is None:
+                return  # told to end while it waited
+            self._work(made[-1])
+
+    def _turn(self, root_dir: str, store: LateStore, made: list[VolumeManager]) -> AbstractContextManager[object]:
+        """A manager, entered when no other has the root directory; None when told to end before."""
         settings = self.settings
 
         def make() -> VolumeManager:
-            self._made = VolumeManager(
-                settings.root_dir,
+            manager = VolumeManager(
+                root_dir,
                 node_name=settings.node_name,
+                api=store,
                 adopt=True,
                 told_pods=True,
                 share_root=True,
                 controllers=True,
+                metrics=self.metrics.operations,
                 exit_grace=settings.grace,
             )
-            return self._made
+            made.append(manager)
+            return manager
 
-        return manager_in_turn(make, settings.turn, on_wait=_tell_wait, unless=self._stopping.is_set)
+        def wait_for(pid: int | None) -> None:
+            self.phase = f"it waits for {f'process {pid}' if pid else 'another process'}, which works on {root_dir}"
+            logger.warning(self.phase)
+            self._signals.wake()
+
+        return manager_in_turn(make, settings.turn, on_wait=wait_for, unless=self._stopping.is_set)
 
     def _work(self, manager: VolumeManager) -> None:
+        self.heart = Heart(manager.parts)
+        self.heart.start()
+        self.metrics.attach(manager)
+        self._manager = manager
         with ExitStack() as stack:
-            stack.callback(self._notifier.stopping)
+            stack.callback(self.metrics.detach)
             for service in self._services:
                 service.start(self)
-                stack.callback(service.stop, self._deadline)
+                stack.callback(self._end, service)
             self.sources = PodSources(manager, self._make_sources(manager))
-            self.sources.start()
             stack.callback(self.sources.stop)
+            self.sources.start()
+            self.phase = "it is at work"
             self._notifier.ready()
+            self._signals.wake()
             self._stopping.wait()
+            self._notifier.stopping()
+            self.sources.stop()
+            if self.settings.drain:
+                self.phase = "it unmounts everything"
+                drain(manager, self.settings.drain_timeout)
+
+    def _end(self, service: Service) -> None:
+        service.stop(time.monotonic() + self.settings.grace)
 
     def _make_sources(self, manager: VolumeManager) -> list[PodSource]:
-        return [StoredPods(manager)]
-
-
-def _tell_wait(pid: int | None) -> None:
-    logger.warning("waiting: %s works on the root directory", f"process {pid}" if pid else "another process")
+        sources: list[PodSource] = []
+        if self.settings.static_pods is not None:
+            sources.append(StaticPods(manager, self.settings.static_pods))
+        sources.append(StoredPods(manager))
+        return sources

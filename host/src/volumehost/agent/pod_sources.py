@@ -56,8 +56,16 @@ class PodSource(Protocol):
         """
         ...
 
+    def ended(self, pod: Pod) -> None:
+        """Called on a worker after the end of a pod was recorded; must not raise."""
+        ...
+
     def problems(self) -> list[str]:
         """What keeps it from telling all its pods, one line each; empty when nothing does."""
+        ...
+
+    def problem_of(self, pod: Pod) -> str:
+        """What keeps it from telling what has become of the pod, "" when nothing does."""
         ...
 
 
@@ -98,6 +106,7 @@ class PodSources:
 
     def start(self) -> None:
         """Have the sources tell from now on."""
+        self._manager.parts.status.note_of = self.note_of
         for source in self._sources:
             source.start(self)
 
@@ -157,10 +166,10 @@ class PodSources:
             for problem in source.problems():
                 yield f"{source.name}: {problem}"
 
-    def problem_of(self, pod_uid: str) -> str:
-        """Why the pod's wish could not be acted upon, "" when it could."""
+    def note_of(self, pod_uid: str) -> str:
+        """Why the pod's wish could not be acted upon, or what its source cannot tell of it; "" for neither."""
         entry = self._entries.get(pod_uid)
-        return entry.problem if entry is not None else ""
+        return "" if entry is None else entry.problem or entry.source.problem_of(entry.pod)
 
     # --- inside -----------------------------------------------------------------------------------------------------
 
@@ -210,6 +219,7 @@ class PodSources:
         metadata = pod.metadata
         if wish is Wish.END:
             self._manager.end_pod(metadata.uid, metadata.namespace, metadata.name)
+            source.ended(pod)
         elif wish is Wish.MOUNT:
             prepared = source.prepare(pod)
             if prepared is not None:

@@ -7,7 +7,7 @@ import random
 import threading
 from typing import TYPE_CHECKING, Any, Final
 
-from volumehost.agent.mirror_pods import is_mirror
+from volumehost.api.mirrors import is_mirror
 from volumehost.errors import GoneError, ObjectNotFoundError, VolumeHostError
 from volumehost.node.pod_objects import FINALIZER, keep_pod
 from volumehost.node.pods import workload_has_ended
@@ -59,6 +59,14 @@ class StoredPods:
     def problems(self) -> list[str]:
         """Why the pods cannot be read."""
         return [self._problem] if self._problem else []
+
+    def problem_of(self, pod: Pod) -> str:
+        """Why the pod may have changed without anybody here knowing, "" when it cannot have."""
+        del pod
+        return f"the store cannot be read: {self._problem}" if self._problem else ""
+
+    def ended(self, pod: Pod) -> None:
+        """Nothing: the manager itself lets go of the object."""
 
     def prepare(self, pod: Pod) -> Pod | None:
         """Put our finalizer on the pod, so that it is not forgotten while something is mounted for it."""

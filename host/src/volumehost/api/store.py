@@ -45,6 +45,7 @@ from volumehost.api.embedded.transitions import (
 from volumehost.api.embedded.watching import Commits, Watch, select_bodies
 from volumehost.api.kinds import Kind, kind_of
 from volumehost.api.merging import merge_patch
+from volumehost.api.mirrors import mirrored_uid
 from volumehost.api.objects import Event, KubeObject
 from volumehost.api.selectors import parse_selector
 from volumehost.errors import AlreadyExistsError, InvalidObjectError, ObjectNotFoundError
@@ -196,8 +197,8 @@ class EmbeddedStore:
         metadata = item.typed.metadata
         if not metadata.name and metadata.generate_name:
             return self._create_with_generated_name(item)
-        document = new_document(item, uid=str(uuid.uuid4()), now=self._now())
-        return self._insert(item.kind, document)
+        uid = mirrored_uid(item.typed) or str(uuid.uuid4())
+        return self._insert(item.kind, new_document(item, uid=uid, now=self._now()))
 
     def _create_with_generated_name(self, item: Incoming) -> Any:
         for _ in range(_NAME_ATTEMPTS - 1):

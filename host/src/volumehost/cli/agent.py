@@ -2,21 +2,45 @@
 
 from __future__ import annotations
 
+import logging
+import os
+import sys
+import threading
+from typing import TYPE_CHECKING
+
 import click
 
 from volumehost.cli.command import Command
 from volumehost.cli.durations import DurationType
+from volumehost.cli.errors import FAILED
 from volumehost.cli.options import Settings, shared_options
+
+if TYPE_CHECKING:
+    from volumehost.agent.settings import AgentSettings
 
 
 @click.command(
     cls=Command,
     examples=(
         ("For this machine, until SIGTERM", "volumehost agent"),
-        ("With static pods", "volumehost agent --static-pods /etc/volumehost/pods"),
+        (
+            "With static pods, and health and metrics for this machine",
+            "volumehost agent --static-pods /etc/volumehost/pods --http 127.0.0.1:10258",
+        ),
+        ("As a service", "volumehost agent --print-unit > /etc/systemd/system/volumehost.service"),
     ),
 )
-@click.option("--static-pods", metavar="DIR", type=click.Path(), help="Mount the pods whose manifests are here.")
+@click.option(
+    "--static-pods",
+    metavar="DIR",
+    type=click.Path(),
+    help="Mount the pods whose manifests are here, for as long as they are.",
+)
+@click.option(
+    "--http",
+    metavar="ADDRESS:PORT",
+    help="Serve /healthz, /readyz and /metrics there; port 0 for any.  [default: nowhere]",
+)
 @click.option(
     "--grace",
     type=DurationType(),
@@ -25,19 +49,74 @@ from volumehost.cli.options import Settings, shared_options
     metavar="DURATION",
     help="How long to wait for operations that run, when told to end.",
 )
+@click.option("--drain", is_flag=True, help="Unmount everything when told to end.")
+@click.option(
+    "--drain-timeout",
+    type=DurationType(),
+    default="2m",
+    show_default=True,
+    metavar="DURATION",
+    help="How long to try that.",
+)
+@click.option("--print-unit", is_flag=True, help="Print a systemd unit that runs this command, and do nothing else.")
 @shared_options("root-dir", "node-name")
 @click.pass_obj
-def agent(settings: Settings, static_pods: str | None, grace: float) -> None:
+def agent(
+    settings: Settings,
+    static_pods: str | None,
+    http: str | None,
+    grace: float,
+    *,
+    drain: bool,
+    drain_timeout: float,
+    print_unit: bool,
+) -> None:
     """Keep the volumes of all pods of this node mounted, until SIGTERM.
 
-    Mounts stay when the agent ends, and the next one goes on with them.
+    Pods come from the store ("volumehost mount", "volumehost apply") and from static manifests. Other commands work
+    through the agent while it runs. Mounts stay when it ends, and the next agent goes on with them; with --drain they
+    are unmounted.
+
+    SIGTERM and SIGINT end it within --grace, a second one at once. SIGHUP makes it look at plugins, drivers and
+    manifests anew. The exit code is 4 when --drain could not unmount everything.
     """
-    from volumehost.agent.agent import Agent, AgentSettings
+    from volumehost.agent.http import parse_address
+    from volumehost.agent.settings import AgentSettings
+
+    options = AgentSettings(
+        settings.root,
+        settings.node_name,
+        static_pods=os.path.abspath(static_pods) if static_pods is not None else None,
+        grace=grace,
+        drain=drain,
+        drain_timeout=drain_timeout,
+        http=http,
+    )
+    if http is not None:
+        try:
+            parse_address(http)
+        except ValueError as error:
+            raise click.BadParameter(str(error), param_hint="--http") from None
+    if print_unit:
+        from volumehost.agent.unit import unit_text
+
+        click.echo(unit_text(options, settings.verbosity), nl=False)
+        return
+    _run(options)
+
+
+def _run(options: AgentSettings) -> None:
+    from volumehost.agent.agent import Agent
     from volumehost.agent.control_socket import ControlSocket
     from volumehost.cli.streams import plugins_print_to_stderr
     from volumehost.mount.privileges import check_mount_privileges
 
     check_mount_privileges()
-    options = AgentSettings(settings.root, settings.node_name, static_pods=static_pods, grace=grace)
     with plugins_print_to_stderr():
-        Agent(options, [ControlSocket()]).run()
+        agent = Agent(options, [ControlSocket()])
+        agent.run()
+        if not agent.ended or any(not thread.daemon for thread in threading.enumerate()[1:]):
+            # Something hangs, in the kernel perhaps, that Python would wait for.
+            logging.shutdown()
+            sys.stderr.flush()
+            os._exit(0 if agent.ended else FAILED)

@@ -12,9 +12,11 @@ from volumehost.node.hanging import where_it_hangs
 from volumehost.node.pending import OperationKey
 from volumehost.node.pods import used_volumes
 from volumehost.node.states import MountState
-from volumehost.node.status import PodStatus, VolumeStatus, pod_state
+from volumehost.node.status import PodStatus, VolumeStatus, pod_state, waits_for_word
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from volumehost.api.objects import Pod
     from volumehost.node.claim_following import ClaimFollowing
     from volumehost.node.desired import VolumeUse
@@ -45,6 +47,10 @@ class LiveStatus:
         self._pending = pending
         self._populator = populator
         self._claims = claims
+        #: What whoever tells the manager of pods knows about one, by its uid.
+        self.note_of: Callable[[str], str] = lambda _uid: ""
+        #: Why pods of which nothing is mounted any more are not gone yet, by their uid.
+        self.unfinished: dict[str, str] = {}
 
     def of_pod(self, pod: Pod) -> PodStatus:
         """The pod's volumes, in the order of its manifest, then what is left of volumes that it no longer lists."""
@@ -77,7 +83,11 @@ class LiveStatus:
         ]
         ending = self._populator.has_ended(uid)
         state = pod_state(tuple(volumes), ending=ending)
-        return PodStatus(pod.metadata.namespace, pod.metadata.name, uid, state, tuple(volumes))
+        note = self._note(uid) or ("" if ending else waits_for_word(pod, in_use=self._services.actual.has_mounts(uid)))
+        return PodStatus(pod.metadata.namespace, pod.metadata.name, uid, state, tuple(volumes), note)
+
+    def _note(self, uid: str) -> str:
+        return self.unfinished.get(uid, "") or self.note_of(uid)
 
     def _names_of(self, mount: MountedVolume) -> list[str]:
         """The names that the pod has for what is mounted: those that were recorded, else that of the volume itself."""
@@ -100,7 +110,8 @@ class LiveStatus:
         name = next((mount.pod_name for mount in mounts if mount.pod_name), "")
         volumes = tuple(self._of_mount(mount) for mount in mounts)
         state = "unmounting" if self._populator.has_ended(pod_uid) else pod_state(volumes, ending=False)
-        return PodStatus(namespace, name, pod_uid, state, volumes, note="the pod is not in the API")
+        note = self._note(pod_uid) or "the pod is not in the API"
+        return PodStatus(namespace, name, pod_uid, state, volumes, note)
 
     def of_devices(self, volumes: list[str]) -> list[str]:
         """For each volume that no pod uses and that is still on the node, where that stands, in one line (BR-83)."""

@@ -171,8 +171,7 @@ class VolumeManager:
             parts.reconciler.run()
             upkeep.begin()
             if self._settings.adopt:
-                parts.services.control.watch_drivers()
-                parts.claims.begin()
+                upkeep.begin_control()
         except BaseException:
             self._at_work = None
             parts.close(self._exit_grace)
@@ -359,6 +358,18 @@ class VolumeManager:
                 action="unmounting all pods",
             )
         return done
+
+    def drain(self, *, timeout: float = POD_TIMEOUT) -> None:
+        """Take everything that is mounted off the node, in order; the pods stay, for the next manager (BR-54).
+
+        Directories that are no mounts stay too. Nothing is mounted any more after that.
+
+        :raises WaitTimeoutError: something is still mounted; ``details`` says what and why.
+        """
+        from volumehost.node.draining import Draining
+
+        self._check_privileges()
+        Draining(self._now.parts).run(timeout)
 
     # --- questions --------------------------------------------------------------------------------------------------
 

@@ -95,6 +95,7 @@ class Reconciler:
         self._lock = threading.Lock()
         self._blocked: dict[str, dict[Key, None]] = {}
         self._working = False
+        self._since = 0.0
         self._stopped = False
 
     def resync(self) -> None:
@@ -149,6 +150,11 @@ class Reconciler:
         for volume in self._executor.forget_failures(lambda error: absent_driver(error) in (name, "")):
             self._retry(volume)
 
+    @property
+    def at_work_since(self) -> float | None:
+        """Since when, on the manager's clock, it has been at what changed; None while there is nothing to do."""
+        return self._since if self._working else None
+
     def stop(self) -> None:
         """Start nothing any more."""
         self._stopped = True
@@ -167,7 +173,7 @@ class Reconciler:
             with self._lock:
                 if self._working or self._stopped or not self._dirty:
                     return
-                self._working = True
+                self._working, self._since = True, self._services.clock()
             try:
                 while self._dirty and not self._stopped:
                     self._pass(self._dirty.take())

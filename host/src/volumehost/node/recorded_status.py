@@ -15,8 +15,8 @@ from volumehost.hosts.root_dir import resolve_root_dir
 from volumehost.mount.mountinfo import read_mount_table
 from volumehost.node.journal import read_boot_id, read_journal
 from volumehost.node.journal_format import FAILED, LOST, MOUNTED, MOUNTING, UNMOUNTING, JournalContents, text_of
-from volumehost.node.pods import used_volumes
-from volumehost.node.status import PodStatus, VolumeStatus, pod_state
+from volumehost.node.pods import used_volumes, workload_has_ended
+from volumehost.node.status import PodStatus, VolumeStatus, pod_state, waits_for_word
 
 if TYPE_CHECKING:
     from volumehost.api.client import ApiClient
@@ -152,9 +152,10 @@ def _of_pod(pod: Pod, records: list[Record], of_pod: Record, witnesses: Witnesse
         else:
             volumes.append(VolumeStatus(volume.name, "not-mounted"))
     volumes += [witnesses.volume(name, record) for name, record in by_name.items()]
-    ending = bool(of_pod.get("ended")) or (pod.metadata.deletion_timestamp is not None and bool(records))
+    ending = bool(records) and (bool(of_pod.get("ended")) or workload_has_ended(pod))
     state = pod_state(tuple(volumes), ending=ending)
-    return PodStatus(pod.metadata.namespace, pod.metadata.name, pod.metadata.uid, state, tuple(volumes))
+    note = waits_for_word(pod, in_use=bool(records) and not ending)
+    return PodStatus(pod.metadata.namespace, pod.metadata.name, pod.metadata.uid, state, tuple(volumes), note)
 
 
 def _pods(layout: Layout, api: ApiClient | None) -> list[Pod]:

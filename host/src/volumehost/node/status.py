@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
+
+if TYPE_CHECKING:
+    from volumehost.api.objects import Pod
 
 #: States in which the volume can be used by containers.
 READY_STATES = frozenset({"mounted"})
@@ -110,3 +113,15 @@ def pod_state(volumes: tuple[VolumeStatus, ...], *, ending: bool) -> str:
     if states & {"mounting", "pending", "uncertain", "mounted"}:
         return "mounting"
     return "not-mounted" if states == {"not-mounted"} else "unmounting"
+
+
+def waits_for_word(pod: Pod, *, in_use: bool) -> str:
+    """The note on a pod that is deleted and stays mounted: nobody has said that its workload has ended (BR-51)."""
+    metadata = pod.metadata
+    if metadata.deletion_timestamp is None or not in_use:
+        return ""
+    namespace = "" if metadata.namespace == "default" else f"-n {metadata.namespace} "
+    return (
+        "it is deleted, and stays mounted until the word that its workload has ended: "
+        f"'volumehost unmount {namespace}{metadata.name}' gives it"
+    )

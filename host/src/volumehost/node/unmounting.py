@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+#: Seconds until what is left of a pod is looked at again, when it could not be removed: the first time, and at most.
+FINISH_SECONDS = 1.0
+FINISH_MAXIMUM_SECONDS = 60.0
+
 
 class PodUnmounting:
     """Ends pods with the parts of a manager."""
@@ -165,15 +169,26 @@ class PodUnmounting:
         """Finish the pod when its last volume is gone, though nobody waits for that any more."""
         record = self._journal.entry("", uid) or {}
         namespace, name = str(record.get("ns", "")), str(record.get("pod", ""))
+        unfinished = self._parts.status.unfinished
 
-        def finish() -> None:
+        def finish(delay: float) -> None:
+            if self._journal.entry("", uid) is None:
+                unfinished.pop(uid, None)
+                return  # somebody who waited did it
             try:
                 self.finish(uid, namespace, name)
-            except VolumeHostError as error:
-                logger.warning("pod %s/%s is not gone yet: %s", namespace, name, error)
+            except (OSError, VolumeHostError) as error:
+                log = logger.debug if unfinished.get(uid) == str(error) else logger.warning
+                unfinished[uid] = str(error)
+                log("pod %s/%s is not gone yet: %s", namespace, name, error)
+                self._parts.later(delay, lambda: finish(min(2 * delay, FINISH_MAXIMUM_SECONDS)))
+            else:
+                unfinished.pop(uid, None)
 
         subjects = (uid, *self._volumes(uid))
-        self._parts.waits.once(subjects, lambda: self.is_gone(uid), lambda: self._parts.later(0, finish))
+        self._parts.waits.once(
+            subjects, lambda: self.is_gone(uid), lambda: self._parts.later(0, lambda: finish(FINISH_SECONDS))
+        )
 
     # --- which pods -------------------------------------------------------------------------------------------------
 

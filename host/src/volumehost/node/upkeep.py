@@ -54,6 +54,15 @@ class Upkeep:
             logger.warning("pods are not known yet, nothing is unmounted: %s", error)
             self._parts.later(LEARN_SECONDS, self._learn_again)
 
+    def begin_control(self) -> None:
+        """Look after drivers and claims from now on, or as soon as the API answers."""
+        try:
+            self._parts.services.control.watch_drivers()
+            self._parts.claims.begin()
+        except ApiError as error:
+            logger.warning("claims are not looked after yet: %s", error)
+            self._parts.later(LEARN_SECONDS, self.begin_control)
+
     def _learn_again(self) -> None:
         self.learn_pods()
         if self._parts.populator.complete:

@@ -57,6 +57,10 @@ class Database:
         self._process = os.getpid()
         # Connections that a fork inherited must neither be used nor closed: closing them would drop the parent's locks.
         self._inherited: list[sqlite3.Connection] = []
+        self._open_now()
+
+    def _open_now(self) -> None:
+        """Open the file, so that whoever makes this learns whether it can be used."""
         self._idle.append(self._first_connection())
 
     def _first_connection(self) -> StoreConnection:

@@ -1,6 +1,7 @@
 """How an object changes: creation, replacement, status, deletion. Pure functions on documents; the store keeps them.
 
-What the system owns (uid, times, generation, deletion mark) never comes from the caller.
+What the system owns (uid, times, generation, deletion mark) never comes from the caller; only the uid of a mirror pod
+is that of the pod which it shows.
 """
 
 from __future__ import annotations

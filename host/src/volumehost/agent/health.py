@@ -1,0 +1,65 @@
+"""Checks of the agent's health, by name: alive for whoever would restart it, ready for whoever relies on it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from volumehost.agent.http import Answer, Request, Route
+
+if TYPE_CHECKING:
+    from volumehost.agent.agent import Agent
+
+#: Name of a check to what is wrong, "" when it is well.
+Checks = Mapping[str, str]
+
+
+def alive(agent: Agent) -> Checks:
+    """Whether the process gets round to its work; a restart would help where it does not."""
+    heart = agent.heart
+    return {
+        "timers": heart.timer_problem() if heart is not None else "",
+        "reconciler": heart.reconciler_problem() if heart is not None else "",
+    }
+
+
+def ready(agent: Agent) -> Checks:
+    """Whether the agent has taken over the node: what is mounted is known, and so is what is wanted."""
+    manager, sources = agent.at_work, agent.sources
+    not_yet = "" if manager is not None else agent.phase
+    plugins = not_yet or ("" if manager is None or manager.plugins.loaded_plugins() else "no volume plugin is loaded")
+    store = not_yet or agent.store_problem()
+    untold = not_yet or ("the sources of pods are not begun yet" if sources is None else "")
+    if sources is not None and not untold:
+        untold = "; ".join(sources.problems())
+        if not untold and not sources.complete:
+            untold = "the pods are being looked at for the first time"
+    return {"volumes": not_yet, "plugins": plugins, "store": store, "pods": untold, **alive(agent)}
+
+
+def routes(agent: Agent) -> dict[str, Route]:
+    """``/healthz`` (also ``/livez``), ``/readyz`` and ``/metrics``, for a server of the agent."""
+
+    def metrics(request: Request) -> Answer:
+        body, content_type = agent.metrics.text(request.accept)
+        return Answer(200, body, content_type)
+
+    def live(request: Request) -> Answer:
+        return _answer("healthz", alive(agent), verbose="verbose" in request.query)
+
+    return {
+        "/healthz": live,
+        "/livez": live,
+        "/readyz": lambda request: _answer("readyz", ready(agent), verbose="verbose" in request.query),
+        "/metrics": metrics,
+    }
+
+
+def _answer(name: str, checks: Checks, *, verbose: bool) -> Answer:
+    """In the form that Kubernetes' components use; what is wrong is told in any case."""
+    failed = any(checks.values())
+    if not failed and not verbose:
+        return Answer.of_text(200, "ok")
+    lines = [f"[-]{check} failed: {problem}" if problem else f"[+]{check} ok" for check, problem in checks.items()]
+    lines.append(f"{name} check {'failed' if failed else 'passed'}")
+    return Answer.of_text(503 if failed else 200, "\n".join(lines) + "\n")

@@ -284,7 +284,7 @@ def troubled_mounter():
 
 def source_of(spec):
     holder = spec.volume if spec.volume is not None else spec.persistent_volume.spec
-    return holder.nfs.path if holder.nfs is not None else "/var/empty"
+    return next((source.path for source in (holder.nfs, holder.cephfs) if source is not None), "/var/empty")
 
 
 @pytest.fixture

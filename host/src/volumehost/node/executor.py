@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from volumehost.errors import RootDirectoryError
 from volumehost.node.backoff import absent_driver
+from volumehost.node.hanging import SlowNotes
 from volumehost.node.lanes import Task, lane_of
 from volumehost.node.operations import Failure, Operation, Services, Steps, intent_refused
 from volumehost.node.pending import OperationKey, PendingOperation, PendingOperations
@@ -57,6 +58,7 @@ class Executor:
         self._metrics = metrics
         self._watching = False
         self._hurries = False
+        self._slow = SlowNotes(services, pending)
         self._begun: list[_Begun] = []
 
     def start(self, operation: Operation) -> None:
@@ -121,12 +123,8 @@ class Executor:
 
     def _watch(self) -> None:
         """While operations run: hurry when some wait (BR-52), and note where slow ones are."""
-        now = self._services.clock()
         running = self._pending.running()
-        for entry in running:
-            if now - entry.started_at > WATCH_SECONDS and self._services.journal.entry(*entry.key[:2]) is not None:
-                record = {"v": entry.key.volume, "p": entry.key.pod, "op": entry.name, "step": entry.step}
-                self._services.note(record)
+        self._slow.take(running)
         waits = self._pool.hurry()
         self._pending.collect()
         self._watching = bool(running)

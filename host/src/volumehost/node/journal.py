@@ -27,6 +27,7 @@ from volumehost.node.journal_format import (
     Key,
     encode,
     header,
+    key_of,
     merge,
     parse,
     snapshot,
@@ -141,13 +142,17 @@ class Journal:
             self._written += 1
             return self._written
 
-    def note(self, *records: Fields) -> bool:
+    def note(self, *records: Fields, only_known: bool = False) -> bool:
         """Record outcomes: they reach the file with the next intent, or by :meth:`flush`.
 
         Returns whether somebody should arrange for :meth:`arranged_flush`: nobody has since the last one.
+
+        :param only_known: leave out what nothing is recorded of, so that nothing that is gone comes back.
         """
-        lines = [encode(record) for record in records]
         with self._lock:
+            if only_known:
+                records = tuple(record for record in records if key_of(record) in self._live)
+            lines = [encode(record) for record in records]
             for record in records:
                 self._merge(record)
             self._lazy += lines

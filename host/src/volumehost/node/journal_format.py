@@ -61,9 +61,14 @@ def texts_of(record: Fields, name: str) -> list[str]:
     return [value for value in values if isinstance(value, str)] if isinstance(values, list) else []
 
 
+def key_of(record: Fields) -> Key:
+    """What a record is about."""
+    return str(record.get("v", "")), str(record.get("p", ""))
+
+
 def merge(entries: dict[Key, dict[str, Any]], record: Fields) -> Key:
     """Merge one record into what is known; returns its key."""
-    key = (str(record.get("v", "")), str(record.get("p", "")))
+    key = key_of(record)
     if record.get("gone"):
         entries.pop(key, None)
     elif key in entries:

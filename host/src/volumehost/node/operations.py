@@ -63,9 +63,12 @@ class Services:
     observer: StepObserver | None = None
     attach_timeout: float = WAIT_FOR_ATTACH_SECONDS
 
-    def note(self, *records: Fields) -> None:
-        """Record outcomes in the journal, lazily; they are in the file a moment later."""
-        if self.journal.note(*records):
+    def note(self, *records: Fields, only_known: bool = False) -> None:
+        """Record outcomes in the journal, lazily; they are in the file a moment later.
+
+        :param only_known: leave out what nothing is recorded of.
+        """
+        if self.journal.note(*records, only_known=only_known):
             self.timers.call_later(FLUSH_SECONDS, self.journal.arranged_flush)
 
     def recorder(self) -> EventRecorder | None:

@@ -73,6 +73,8 @@ class Witnesses:
             error=text_of(record, "err"),
             failed_step=text_of(record, "failed_step") if record.get("err") else "",
             retry_in=max(0.0, retry_at - self.now) if waiting and retry_at is not None else None,
+            progress=text_of(record, "progress") if running else "",
+            where=text_of(record, "where") if running else "",
         )
 
     def _state(self, record: Record, mounted: bool | None) -> str:

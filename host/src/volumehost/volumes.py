@@ -69,7 +69,9 @@ class VolumeMetrics:
     """Usage of a volume (VOL-02): bytes and inode counts; None where unknown.
 
     ``time`` is seconds since the epoch, taken before measuring (METRICS-10). ``used`` and ``available`` need not
-    add up to ``capacity``: the filesystem may be shared. ``abnormal`` and ``message`` report volume health.
+    add up to ``capacity``: the filesystem may be shared. ``abnormal`` and ``message`` report volume health. ``source``
+    says how it was measured (``du``, ``statfs``, ``block``), for the host's own metrics (METRICS-09); "" where whoever
+    measures counts that itself.
     """
 
     time: float
@@ -81,6 +83,7 @@ class VolumeMetrics:
     inodes_free: int | None = None
     abnormal: bool | None = None
     message: str = ""
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True)

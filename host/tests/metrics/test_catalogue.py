@@ -21,7 +21,21 @@ RULES = [
     ("reconstruct_volume_operations_errors_total", COUNTER, set()),
     ("force_cleaned_failed_volume_operations_total", COUNTER, set()),
     ("force_cleaned_failed_volume_operation_errors_total", COUNTER, set()),
-    # METRIC-07
+    # METRIC-06
+    *(
+        (f"kubelet_volume_stats_{what}", GAUGE, {"namespace", "persistentvolumeclaim"})
+        for what in (
+            "capacity_bytes",
+            "available_bytes",
+            "used_bytes",
+            "inodes",
+            "inodes_free",
+            "inodes_used",
+            "health_status_abnormal",
+        )
+    ),
+    # METRIC-07, METRICS-09
+    ("kubelet_volume_metric_collection_duration_seconds", HISTOGRAM, {"metric_source"}),
     ("orphan_pod_cleaned_volumes", GAUGE, set()),
     ("orphan_pod_cleaned_volumes_errors", GAUGE, set()),
     # METRIC-08

@@ -144,6 +144,7 @@ def test_statfs_of_a_filesystem_of_its_own(directory):
             inodes=100,
             inodes_used=2,
             inodes_free=98,
+            source="statfs",
         )
         assert filesystem_magic(f"{directory}/mnt") == TMPFS_MAGIC
     finally:
@@ -158,7 +159,8 @@ def test_the_size_of_a_device(directory):
         ["losetup", "--find", "--show", image], capture_output=True, text=True, timeout=60, check=True
     ).stdout.strip()
     try:
-        assert BlockMetrics(device, clock=lambda: 7.0).get_metrics() == VolumeMetrics(time=7.0, capacity=3 * MIB)
+        measured = BlockMetrics(device, clock=lambda: 7.0).get_metrics()
+        assert measured == VolumeMetrics(time=7.0, capacity=3 * MIB, source="block")
     finally:
         subprocess.run(["losetup", "--detach", device], timeout=60, check=True)
 
@@ -168,7 +170,7 @@ def test_without_a_path_there_is_the_time_and_an_error(provider):
     with pytest.raises(NoPathMetricsError) as caught:
         provider("", clock=lambda: 7.0).get_metrics()
     assert caught.value.code == 2
-    assert caught.value.partial == VolumeMetrics(time=7.0)
+    assert caught.value.partial == VolumeMetrics(time=7.0, source=provider.metric_source)
 
 
 @pytest.mark.parametrize("provider", [DuMetrics, StatFsMetrics, BlockMetrics])

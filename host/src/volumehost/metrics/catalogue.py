@@ -109,6 +109,33 @@ _CLAIMS = _all(
     ),
 )  # fmt: skip
 
+_STATS = _all(
+    *(
+        (f"kubelet_volume_stats_{what}", GAUGE, "namespace persistentvolumeclaim", text)
+        for what, text in (
+            ("capacity_bytes", "Size of the volume of a claim"),
+            ("available_bytes", "Bytes that can still be written to it"),
+            ("used_bytes", "Bytes that are in it"),
+            ("inodes", "Inodes that it has in all"),
+            ("inodes_free", "Inodes that are free"),
+            ("inodes_used", "Inodes that are used"),
+            ("health_status_abnormal", "1 when its driver says that it is not as it should be, 0 when it says it is"),
+        )
+    ),
+    (
+        "kubelet_volume_metric_collection_duration_seconds", HISTOGRAM, "metric_source",
+        "How long it took to measure a volume, by how it was measured",
+    ),
+    (
+        "volumehost_volume_stats_unanswered", GAUGE, "volume_plugin",
+        "Volumes that have been measured for more than 10 seconds without an answer; their values are not told",
+    ),
+    (
+        "volumehost_volume_stats_errors_total", COUNTER, "volume_plugin",
+        "How often a volume could not be measured",
+    ),
+)  # fmt: skip
+
 _OWN = _all(
     ("volumehost_build_info", GAUGE, "version python_version", "Always 1: the program and the Python that runs it"),
     ("volumehost_operations_running", GAUGE, "operation_name", "Operations that a worker is at"),
@@ -148,4 +175,4 @@ _OWN = _all(
 )  # fmt: skip
 
 #: By name.
-CATALOGUE: Final = {**_OPERATIONS, **_NODE, **_CLAIMS, **_OWN}
+CATALOGUE: Final = {**_OPERATIONS, **_NODE, **_CLAIMS, **_STATS, **_OWN}

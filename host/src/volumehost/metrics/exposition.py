@@ -26,6 +26,7 @@ from volumehost.metrics.counts import OperationCounts
 from volumehost.metrics.families import family, merged
 from volumehost.metrics.node_state import node_families
 from volumehost.metrics.plugin_families import PluginFamilies
+from volumehost.metrics.volume_stats import VolumeStats
 from volumehost.metrics.work_state import build_families, driver_families, record_families, work_families
 from volumehost.mount.deadline import DeadlineRunner
 
@@ -55,6 +56,7 @@ class NodeMetrics:
         self._runner = DeadlineRunner()
         self._errors: Counter[tuple[str, ...]] = Counter()
         self._manager: VolumeManager | None = None
+        self._stats: VolumeStats | None = None
         #: For an embedding program that exports with prometheus-client itself.
         self.registry = CollectorRegistry()
         self.registry.register(self)
@@ -66,11 +68,15 @@ class NodeMetrics:
 
     def attach(self, manager: VolumeManager) -> None:
         """Tell of this manager from now on, which has been entered; begin to measure its volumes from time to time."""
+        self._stats = VolumeStats(manager.parts)
+        self._stats.begin()
         self._manager = manager
 
     def detach(self) -> None:
         """The manager is about to be left: measure nothing any more. Counters stay readable."""
-        self._manager = None
+        stats, self._manager, self._stats = self._stats, None, None
+        if stats is not None:
+            stats.stop()
 
     def text(self, accept: str = "") -> tuple[bytes, str]:
         """Body and content type of a scrape: Prometheus' text format, or OpenMetrics where ``accept`` asks for it.
@@ -90,7 +96,9 @@ class NodeMetrics:
         yield from build_families()
         yield from self._process.collect()
         yield from self._counts.collect()
-        manager = self._manager
+        manager, stats = self._manager, self._stats
+        if stats is not None:
+            yield from self._part("volume stats", stats.collect)
         if manager is not None:
             yield from self._part("volumes", lambda: node_families(manager))
             yield from self._part("operations", lambda: work_families(manager))

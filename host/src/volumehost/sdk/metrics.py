@@ -1,7 +1,7 @@
 """Metrics providers for volumes: disk usage, filesystem, block device, none, cached (METRICS rules).
 
 A plugin's mounter holds one and answers ``get_metrics`` with it. ``metric_source`` is the label under which the host
-records how long a collection took (METRICS-09).
+records how long a collection took (METRICS-09): it finds it in what they return.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class DuMetrics:
         :raises NoPathMetricsError: there is no path.
         :raises FsInfoMetricsError: the walk or the filesystem failed; ``partial`` has what was found out before.
         """
-        metrics = _started(self._path, self._clock)
+        metrics = _started(self._path, self._clock, self.metric_source)
         try:
             usage = disk_usage(self._path)
         except OSError as error:
@@ -139,7 +139,7 @@ class StatFsMetrics:
         :raises NoPathMetricsError: there is no path.
         :raises FsInfoMetricsError: the filesystem failed; ``partial`` has the time.
         """
-        metrics = _started(self._path, self._clock)
+        metrics = _started(self._path, self._clock, self.metric_source)
         filesystem = _statfs(self._path, metrics)
         return replace(
             metrics,
@@ -171,7 +171,7 @@ class BlockMetrics:
         :raises NoPathMetricsError: there is no path.
         :raises FsInfoMetricsError: the device cannot be opened or has no size; ``partial`` has the time.
         """
-        metrics = _started(self._path, self._clock)
+        metrics = _started(self._path, self._clock, self.metric_source)
         try:
             fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
             try:
@@ -216,9 +216,9 @@ class CachedMetrics:
         return supports() if supports is not None else True
 
 
-def _started(path: str, clock: Callable[[], float]) -> VolumeMetrics:
-    """Metrics with nothing but the time, which is taken before measuring (METRICS-10)."""
-    metrics = VolumeMetrics(time=clock())
+def _started(path: str, clock: Callable[[], float], source: str) -> VolumeMetrics:
+    """Metrics with nothing but the time, which is taken before measuring (METRICS-10), and how it is measured."""
+    metrics = VolumeMetrics(time=clock(), source=source)
     if not path:
         error = NoPathMetricsError("no path defined for disk usage metrics", action="measuring a volume")
         error.partial = metrics

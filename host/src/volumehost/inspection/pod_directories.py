@@ -25,6 +25,9 @@ NAMES_SHOWN: Final = 5
 #: By which an emptyDir is known to lie on a mount of its own.
 _ON_MOUNT: Final = "on-mount"
 
+#: Files that plugins keep beside a pod's volumes, in ``plugins/<plugin>/<volume>``.
+MARKERS: Final = frozenset({"ready", _ON_MOUNT})
+
 
 @dataclass(frozen=True, slots=True)
 class VolumeEntry:
@@ -62,8 +65,27 @@ class SubpathEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class Stray:
+    """Something that does not belong where it is; ``content``: first names in it when it is a directory."""
+
+    path: str
+    kind: EntryKind
+    content: tuple[str, ...] = ()
+
+    @property
+    def holds_data(self) -> bool:
+        """Whether removing it would remove more than an empty directory or a link."""
+        return self.kind not in (EntryKind.DIRECTORY, EntryKind.LINK, EntryKind.MOUNT) or bool(self.content)
+
+    def __str__(self) -> str:
+        what = "unreadable" if self.kind is EntryKind.UNREADABLE else f"a {self.kind}"
+        holds = f" that holds {', '.join(self.content)}" if self.content else ""
+        return f"{self.path} is {what}{holds}"
+
+
+@dataclass(frozen=True, slots=True)
 class PodEntry:
-    """A pod's directory. ``unexpected``: (path, what it is) of what does not belong there and was not looked into."""
+    """A pod's directory. ``unexpected`` is what does not belong there, ``plugin_files`` what plugins keep for the pod."""
 
     uid: str
     path: str
@@ -71,7 +93,8 @@ class PodEntry:
     children: tuple[str, ...] = ()
     volumes: tuple[VolumeEntry, ...] = ()
     subpaths: tuple[SubpathEntry, ...] = ()
-    unexpected: tuple[tuple[str, str], ...] = ()
+    unexpected: tuple[Stray, ...] = ()
+    plugin_files: tuple[Stray, ...] = ()
 
 
 def read_pods(tree: Tree) -> list[PodEntry]:
@@ -89,7 +112,16 @@ def _read_pod(tree: Tree, uid: str) -> PodEntry:
     reader.look_at_children(children)
     volumes = tuple(reader.volumes())
     subpaths = tuple(reader.subpaths())
-    return PodEntry(uid, tree.path(relative), entry, tuple(children), volumes, subpaths, tuple(reader.unexpected))
+    return PodEntry(
+        uid=uid,
+        path=tree.path(relative),
+        entry=entry,
+        children=tuple(children),
+        volumes=volumes,
+        subpaths=subpaths,
+        unexpected=tuple(reader.unexpected),
+        plugin_files=tuple(reader.plugin_files()),
+    )
 
 
 class _PodReader:
@@ -99,7 +131,7 @@ class _PodReader:
         self._tree = tree
         self._uid = uid
         self._relative = relative
-        self.unexpected: list[tuple[str, str]] = []
+        self.unexpected: list[Stray] = []
 
     def look_at_children(self, children: list[str]) -> None:
         """Note what is no child of a pod's directory, or is not the directory that it should be."""
@@ -107,7 +139,22 @@ class _PodReader:
             kind = self._tree.look(f"{self._relative}/{name}").kind
             expected = EntryKind.FILE if name == "etc-hosts" else EntryKind.DIRECTORY
             if name not in POD_CHILDREN or kind is not expected:
-                self._unexpected(f"{self._relative}/{name}", kind)
+                self._unexpected(f"{self._relative}/{name}")
+
+    def plugin_files(self) -> list[Stray]:
+        """What plugins keep for the pod besides their known markers, in ``plugins/<plugin>/<volume>``."""
+        found = []
+        top = f"{self._relative}/plugins"
+        for plugin in self._tree.names(top):
+            for volume in self._tree.names(f"{top}/{plugin}"):
+                place = f"{top}/{plugin}/{volume}"
+                found += [] if self._tree.look(place).kind is EntryKind.DIRECTORY else [self._stray(place)]
+                found += [
+                    self._stray(f"{place}/{name}")
+                    for name in self._tree.names(place)
+                    if name not in MARKERS or self._tree.look(f"{place}/{name}").kind is not EntryKind.FILE
+                ]
+        return found
 
     def volumes(self) -> list[VolumeEntry]:
         """Volumes with a filesystem, then raw block ones."""
@@ -123,7 +170,7 @@ class _PodReader:
         kind = self._tree.look(relative).kind
         named = escaped.count("~") == 1 and not escaped.startswith("~") and not escaped.endswith("~")
         if kind is not EntryKind.DIRECTORY or not named:
-            self._unexpected(relative, kind)
+            self._unexpected(relative)
         return kind is EntryKind.DIRECTORY
 
     def _volume(self, above: str, escaped: str, name: str, mode: str) -> VolumeEntry:
@@ -131,11 +178,11 @@ class _PodReader:
         entry, path = self._tree.look(relative), self._tree.path(relative)
         if mode == BLOCK_MODE:
             if entry.kind is not EntryKind.LINK:
-                self._unexpected(relative, entry.kind)
+                self._unexpected(relative)
             link = self._tree.link(relative)
             return VolumeEntry(self._uid, plugin, name, mode, path, path, entry, entry, link=link)
         if entry.kind not in (EntryKind.DIRECTORY, EntryKind.MOUNT):
-            self._unexpected(relative, entry.kind)
+            self._unexpected(relative)
         if plugin == CSI:
             return self._csi_volume(relative, name, entry)
         content = tuple(self._tree.names(relative, NAMES_SHOWN)) if entry.kind is EntryKind.DIRECTORY else ()
@@ -177,5 +224,9 @@ class _PodReader:
                     found.append(SubpathEntry(self._uid, volume, self._tree.path(relative), entry, content))
         return found
 
-    def _unexpected(self, relative: str, kind: EntryKind) -> None:
-        self.unexpected.append((self._tree.path(relative), kind.value))
+    def _unexpected(self, relative: str) -> None:
+        self.unexpected.append(self._stray(relative))
+
+    def _stray(self, relative: str) -> Stray:
+        content = tuple(self._tree.names(relative, NAMES_SHOWN))
+        return Stray(self._tree.path(relative), self._tree.look(relative).kind, content)

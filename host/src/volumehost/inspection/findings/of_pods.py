@@ -13,6 +13,7 @@ from volumehost.inspection.kinds import (
     UNFINISHED,
     UNKNOWN_POD,
 )
+from volumehost.inspection.pod_directories import Stray
 from volumehost.inspection.report import Finding, PodReport, PodState, RootKind, Severity
 from volumehost.inspection.tree import EntryKind
 from volumehost.node.journal_format import LOST, MOUNTING, UNCERTAIN, UNMOUNTING, text_of
@@ -52,15 +53,10 @@ def what_is_left(context: Context, pod: PodReport) -> Iterator[str]:
         for volume in entry.volumes:
             if volume.content and not context.survey.index.at(volume.mount_path):
                 yield f"files in {volume.mount_path}: {', '.join(volume.content)}"
-        for path, kind in entry.unexpected:
-            yield f"{path} is {_a(kind)}"
+        yield from map(str, entry.unexpected)
     for volume_report in pod.volumes:
         if volume_report.state == "recorded":
             yield f"the journal has volume {volume_report.name}: {volume_report.witnesses.journal}"
-
-
-def _a(kind: str) -> str:
-    return "unreadable" if kind == EntryKind.UNREADABLE else f"a {kind}"
 
 
 def _unknown(context: Context, pod: PodReport) -> Finding:
@@ -115,10 +111,10 @@ def _subpaths(context: Context) -> Iterator[Finding]:
 def _unexpected(context: Context) -> Iterator[Finding]:
     for pod in context.survey.pods:
         if pod.entry.kind is not EntryKind.DIRECTORY:
-            yield _stray(pod.path, pod.entry.kind.value, "")
+            yield _stray(Stray(pod.path, pod.entry.kind), "")
         elif not context.state_of(pod.uid).abandoned:
-            for path, kind in pod.unexpected:
-                yield _stray(path, kind, pod.uid)
+            for stray in pod.unexpected:
+                yield _stray(stray, pod.uid)
     for path in context.survey.bases:
         for mount in context.survey.index.at(path):
             yield Finding(
@@ -126,8 +122,8 @@ def _unexpected(context: Context) -> Iterator[Finding]:
             )
 
 
-def _stray(path: str, kind: str, uid: str) -> Finding:
-    return Finding(UNEXPECTED_ENTRY, Severity.WARNING, path, uid, (f"it is {_a(kind)}",), advice="look what it is")
+def _stray(stray: Stray, uid: str) -> Finding:
+    return Finding(UNEXPECTED_ENTRY, Severity.WARNING, stray.path, uid, (str(stray),), advice="look what it is")
 
 
 def shortened(lines: Iterable[str]) -> list[str]:

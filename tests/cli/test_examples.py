@@ -102,6 +102,7 @@ def test_the_example_runs(volumehost, mounts_below, run_example, line: str) -> N
     work = volumehost.cwd
     (work / "pod.yaml").write_text(POD)
     (work / "claim.yaml").write_text(CLAIM.format(name="data"))
+    (work / "config.json").write_text("{}")
     (work / "manifests").mkdir()
     (work / "manifests" / "volume.yaml").write_text(VOLUME)
     (work / "manifests" / "claims.yaml").write_text(CLAIM.format(name="scratch"))

@@ -90,15 +90,15 @@ class VolumeStats:
         A pod that is new is measured at once; many that come together, as after a restart, are spread over a minute.
         """
         now = self._clock()
-        pods = {record.pod.metadata.uid for record in self._parts.populator.records()}
-        new = pods - self._due.keys()
+        pods = {record.pod.metadata.uid: record.processed for record in self._parts.populator.records()}
+        new = pods.keys() - self._due.keys()
         if len(new) > AT_ONCE:
             self._due |= {uid: now + PERIOD_SECONDS * self._chance() for uid in new}
-        for uid in self._due.keys() - pods:
+        for uid in self._due.keys() - pods.keys():
             del self._due[uid]
             self._table.keep(uid, frozenset())
-        for uid in pods:
-            if self._due.get(uid, now) <= now and self._measure_pod(uid):
+        for uid, complete in pods.items():
+            if self._due.get(uid, now) <= now and self._measure_pod(uid, complete=complete):
                 self._due[uid] = now + PERIOD_SECONDS * (1 + JITTER * self._chance())
         for volume, uid in self._table.newly_hanging():
             logger.warning(
@@ -113,11 +113,14 @@ class VolumeStats:
 
     # --- one pod --------------------------------------------------------------------------------------------------
 
-    def _measure_pod(self, uid: str) -> bool:
-        """Arrange it; False while nothing of interest is mounted yet, or at rest."""
+    def _measure_pod(self, uid: str, *, complete: bool) -> bool:
+        """Arrange it; False while nothing of interest is mounted yet, or at rest.
+
+        :param complete: whether all that the pod wants is known.
+        """
         uses = [use for use in self._parts.services.desired.uses_of_pod(uid) if _is_of_interest(use)]
         self._table.keep(uid, frozenset(use.volume for use in uses))
-        found = not uses
+        found = complete and not uses
         for use in uses:
             mount = self._parts.services.actual.get_mount(use.volume, uid)
             at_rest = not self._parts.pending.is_pending(OperationKey(use.volume, uid))

@@ -1,0 +1,70 @@
+"""``volumehost explain``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from volumehost.cli.agent_view import ask_agent
+from volumehost.cli.command import Command
+from volumehost.cli.complete import pod_names
+from volumehost.cli.objects import NameType, open_for_reading
+from volumehost.cli.options import Settings, shared_options
+from volumehost.cli.tables import printable
+from volumehost.errors import StoreError
+
+if TYPE_CHECKING:
+    from volumehost.api.client import ApiClient
+    from volumehost.node.explaining.explanation import PodExplanation
+
+
+@click.command(
+    cls=Command,
+    examples=(
+        ("", "volumehost explain web"),
+        ("Of another namespace, for a program", "volumehost explain -n batch job-1 -o json"),
+    ),
+)
+@click.argument("pod", metavar="POD", type=NameType(), shell_complete=pod_names)
+@shared_options("root-dir", "node-name", "output", "namespace")
+@click.pass_obj
+def explain(settings: Settings, pod: str) -> None:
+    """Explain why the volumes of a pod are not mounted, or not gone.
+
+    For each volume that is not ready: where it is in what it goes through, what it waits for, the last error in full,
+    attempts and the next one, and what to do. While an agent works on the root directory it is asked; otherwise the
+    records tell. POD is a pod's name, or its uid when nothing but its directory is left. Changes nothing.
+    """
+    told = _explanation(settings, pod.removeprefix("pod/"))
+    if settings.output == "table":
+        for note in told.notes:
+            click.echo(f"note: {printable(note)}", err=True)
+        for line in told.lines():
+            click.echo(printable(line))
+    elif settings.output == "name":
+        click.echo(f"pod/{told.name or told.uid}")
+    else:
+        from volumehost.cli.output import echo_data
+
+        echo_data(told.to_dict(), settings.output)
+
+
+def _explanation(settings: Settings, name: str) -> PodExplanation:
+    try:
+        store = open_for_reading(settings)
+    except StoreError:
+        # The rest is still worth knowing; the reader says what is wrong with the store.
+        return _recorded(settings, None, name)
+    with store:
+        from volumehost.node.pod_objects import find_pod
+
+        pod = find_pod(store, name, settings.namespace)
+        live = ask_agent(settings, lambda manager: manager.explain(pod)) if pod is not None else None
+        return live if live is not None else _recorded(settings, store, name)
+
+
+def _recorded(settings: Settings, store: ApiClient | None, name: str) -> PodExplanation:
+    from volumehost.node.explaining.explain import explain_recorded
+
+    return explain_recorded(settings.root, store, settings.namespace, name, node_name=settings.node_name or "")

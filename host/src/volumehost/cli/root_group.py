@@ -15,6 +15,7 @@ COMMANDS = {
     "mount": ("volumehost.cli.mount:mount", "Mount every volume of a pod and print where."),
     "unmount": ("volumehost.cli.unmount:unmount", "Unmount the volumes of a pod, to the last directory."),
     "status": ("volumehost.cli.status:status", "Show pods, their volumes, and what is being done about them."),
+    "explain": ("volumehost.cli.explain:explain", "Explain why the volumes of a pod are not mounted, or not gone."),
     "export": ("volumehost.cli.export:export", "Print what containers get of a mounted pod's volumes, for a runtime."),
     "apply": ("volumehost.cli.apply:apply", "Create or update objects from manifests."),
     "get": ("volumehost.cli.get:get", "List objects of a kind, or one of them."),

@@ -13,6 +13,7 @@ from volumehost.node.claims import ClaimPendingError, claims_of
 if TYPE_CHECKING:
     from volumehost.api.client import ApiClient
     from volumehost.api.objects import KubeObject, Pod
+    from volumehost.control.queue import Record
     from volumehost.node.local_control import LocalControl
     from volumehost.node.populator import PodRecord, Populator
     from volumehost.node.timers import Timers
@@ -116,8 +117,8 @@ class ClaimFollowing:
         Without what changes by itself, such as the seconds until the next attempt.
         """
         claim = error.claim if isinstance(error, ClaimPendingError) else None
-        plane = self._control.plane if claim is not None and self._control.enabled else None
-        if claim is None or plane is None or not plane.started:
+        plane = self._control.plane if claim is not None else None
+        if claim is None or plane is None:
             return str(error)
         failure = plane.failure(claim)
         if failure is not None and failure.error is not None:
@@ -128,10 +129,22 @@ class ClaimFollowing:
         step = plane.step(claim)
         return f"{error}: {step}" if step else str(error)
 
+    def advice(self, error: Exception) -> list[str]:
+        """What to do about it, likewise."""
+        from volumehost.node.explaining.error_words import advice_for
+
+        failure = self._failure(error)
+        return advice_for(failure.error if failure is not None else error)
+
+    def _failure(self, error: Exception) -> Record | None:
+        """What is known of whoever failed to make the claim usable that the error is about."""
+        claim = error.claim if isinstance(error, ClaimPendingError) else None
+        plane = self._control.plane if claim is not None else None
+        return plane.failure(claim) if plane is not None and claim is not None else None
+
     def final_failures(self, error: ClaimPendingError) -> int:
         """How often the control plane failed to make the claim usable for a reason that waiting does not mend."""
-        plane = self._control.plane
-        failure = plane.failure(error.claim) if plane is not None and error.claim is not None else None
+        failure = self._failure(error)
         if failure is None or not is_operation_finished_error(failure.error):
             return 0
         return failure.attempts

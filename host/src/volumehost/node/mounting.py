@@ -199,7 +199,8 @@ class PodMounting:
         known = services.journal.entry("", uid) or {}
         former = texts_of(known, "volumes")
         if problems != known.get("problems", {}):
-            services.note({"p": uid, "problems": problems})
+            advice = {name: self._claims.advice(error) for name, error in record.errors.items()}
+            services.note({"p": uid, "problems": problems, "problem_advice": advice})
         if not shared <= set(former):  # what it had once is never struck out: the pod may be ending just now
             services.note({"p": uid, "volumes": sorted({*former, *shared})})
 

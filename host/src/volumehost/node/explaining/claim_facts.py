@@ -95,7 +95,6 @@ def _read(facts: ClaimFacts, api: ApiClient, namespace: str, name: str, *, made_
         if made_for_pod:
             facts.step = "the controllers make it for the pod"
         else:
-            facts.error = [f"there is no claim {facts.name}"]
             facts.advice = [
                 f"apply a PersistentVolumeClaim {name} in namespace {namespace}: 'volumehost apply -f FILE'"
             ]

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from volumehost.node.status import VolumeStatus
 
 
+#: What to do where neither the error nor its kind says it.
+_MEND = "mend what the error names; it is tried again by itself for as long as somebody works on the root directory"
+
+
 @dataclass(slots=True)
 class VolumeFacts:
     """One volume. ``here`` is the phase that it is in; "" where that follows from the operation and its step.
@@ -50,19 +54,20 @@ def explanation_of(facts: VolumeFacts) -> VolumeExplanation:
     )
     if (status.ready and not facts.unmounting) or status.state == "unused":
         return plain
-    retry_in = status.retry_in
-    attempts = status.attempts
+    retry_in, attempts, step = status.retry_in, status.attempts, status.step or status.failed_step
     waits_for, error, advice = list(facts.waits_for), list(facts.error), list(facts.advice)
     if facts.claim is not None and facts.claim.phase:
-        attempts, retry_in = facts.claim.attempts, facts.claim.retry_in
+        attempts, retry_in, step = facts.claim.attempts, facts.claim.retry_in, ""
         error, advice = facts.claim.error or error, [*facts.claim.advice, *advice]
         waits_for = [*_claim_words(facts.claim), *waits_for]
+    if error and not advice:
+        advice = [_MEND]
     if retry_in is not None:
         waits_for.append(f"the next attempt, in {retry_in:.1f} s" if retry_in else "the attempt that runs now")
     return _with(
         plain,
         operation=status.operation,
-        step=status.step or status.failed_step,
+        step=step,
         age=status.age,
         attempts=attempts,
         retry_in=retry_in,

@@ -9,7 +9,7 @@ from volumehost.errors import PluginLookupError
 from volumehost.hookspecs import AttachableVolumePlugin
 from volumehost.mount.deadline import DeadlineRunner
 from volumehost.node.backoff import absent_driver
-from volumehost.node.claims import claim_name
+from volumehost.node.claims import ClaimPendingError, claim_name
 from volumehost.node.explaining import sequence
 from volumehost.node.explaining.attachments import attachment_words
 from volumehost.node.explaining.busy_words import busy_words
@@ -188,7 +188,7 @@ class LiveFacts:
             return
         error = record.errors.get(facts.status.volume)
         if facts.claim is not None:
-            facts.error = []  # that of the claim is told
+            facts.error = [] if isinstance(error, ClaimPendingError) else error_lines(error)
             return
         if error is None:
             return

@@ -48,7 +48,7 @@ class RecordedFacts:
         self._add_claim(facts, volume, pod)
         if status.error:
             facts.error = texts_of(record, "err_lines") or status.error.splitlines()
-            facts.advice = texts_of(record, "advice")
+            facts.advice = texts_of(record, "advice") or self._advice(pod_uid, status.volume)
         if not record and not status.error and not facts.here:
             facts.here = sequence.mount_sequence(facts.kind)[0].name
         elif not record and not facts.here:
@@ -62,6 +62,11 @@ class RecordedFacts:
                 words_of = attachment_words(self._api, facts.kind.persistent_volume, self._node)
                 facts.waits_for += words_of.waits_for
         return facts
+
+    def _advice(self, pod_uid: str, volume: str) -> list[str]:
+        """What to do about a volume that could not even be entered."""
+        advice = self._entries.get(("", pod_uid), {}).get("problem_advice")
+        return texts_of(advice, volume) if isinstance(advice, Mapping) else []
 
     def devices_of(self, pod_uid: str) -> list[VolumeFacts]:
         """Volumes that the ended pod used, that no pod uses now, and that are not off the node yet (BR-48)."""

@@ -175,7 +175,7 @@ def _last_phases(kind: VolumeKind, operation: str) -> list[Phase]:
 def _plugin_text(kind: VolumeKind) -> str:
     if not kind.plugin:
         return "find its volume plugin"
-    return f"find its volume plugin, {kind.plugin} ({kind.origin})" if kind.origin else f"find its plugin {kind.plugin}"
+    return f"find its volume plugin, {kind.plugin}{f' ({kind.origin})' if kind.origin else ''}"
 
 
 def _check_text(kind: VolumeKind) -> str:

@@ -46,7 +46,8 @@ def test_br03_whatever_a_plugin_raises_while_mounting_is_told_and_the_others_are
     done = volumehost("mount", "-f", manifest(text), environment=site.environment)
     assert done.code == 1
     assert "MountVolume.NewMounter initialization failed" in done.err
-    assert f": {told}, next retry in" in done.err
+    assert f": {told}\n" in done.err
+    assert "next retry in" in done.err
     assert len(mounts_below(volumehost.root_dir)) == 1
     assert volumehost("unmount", "web", environment=site.environment).code == 0
 

@@ -40,6 +40,7 @@
     |-- OperationError
     |   |-- TransientOperationError     certainly nothing happened: keep the state (ERR-01)
     |   |-- UncertainProgressError      it may still be going on (ERR-02)
+    |   |   `-- OperationStoppedError   the host ended it on the way, since nobody wants it any more, or the host stops
     |   |-- FailedPreconditionError, InfeasibleError, OperationNotSupportedError (ERR-06)
     |   |-- DeletedVolumeInUseError     delete refused for now: record and retry (VOL-09)
     |   |-- StorageDriverError          a call of a storage driver failed; carries driver, call, code
@@ -372,6 +373,13 @@ class TransientOperationError(OperationError):
 
 class UncertainProgressError(OperationError):
     """The call may still be going on or have worked; the state becomes uncertain (ERR-02)."""
+
+
+class OperationStoppedError(UncertainProgressError):
+    """An operation that takes long was ended on the way: its pod goes, or the host stops. No failure of anybody's.
+
+    What was done so far stays; the next run of the operation, or the teardown, deals with it.
+    """
 
 
 class FailedPreconditionError(OperationError):

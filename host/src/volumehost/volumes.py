@@ -42,7 +42,7 @@ class MounterArgs:
     ``desired_size`` is the local ephemeral size limit in bytes. ``reconstructed_volume``: the volume was found on
     disk after a restart. ``is_remount``: this call refreshes a mounted volume, and a plugin must not destroy
     working state when it fails. ``volume_ownership_applicator`` applies the group to a directory in the plugin's
-    stead, off the caller's path; without it a plugin does so itself (``volumehost.sdk.set_volume_ownership``).
+    stead: ``volumehost.sdk.apply_ownership`` uses it where there is one.
     """
 
     fs_user: int | None = None

@@ -158,6 +158,8 @@ class BindMounter:
         mounter = self.plugin.host.get_mounter()
         if not mounter.is_mount_point(self.target):
             mounter.mount(self.source, self.target, options=["bind"])
+        if args.fs_group is not None:
+            args.volume_ownership_applicator(self, self.target, args)
 
     def set_up_at(self, directory, args):
         raise NotImplementedError

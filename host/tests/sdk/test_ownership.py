@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from volumehost import Attributes
-from volumehost.errors import OwnershipError
+from volumehost import Attributes, MounterArgs
+from volumehost.errors import OperationStoppedError, OwnershipError
 from volumehost.mount.mounter import LinuxMounter
-from volumehost.sdk import OwnershipReport, set_volume_ownership
+from volumehost.sdk import OwnershipReport, apply_ownership, set_volume_ownership
 
 pytestmark = pytest.mark.root
 
@@ -282,3 +282,60 @@ def test_a_container_that_swaps_files_for_links_gains_nothing(tree, directory):
         stop.set()
         thread.join()
     assert (gid(victim), mode(victim)) == (0, 0o600)
+
+
+# --- on the way -------------------------------------------------------------------------------------------------------
+
+
+def test_between_entries_the_caller_learns_how_many_are_done(tree: str) -> None:
+    seen: list[tuple[int, int]] = []
+    report = apply(tree, between=lambda processed, failed: seen.append((processed, failed)))
+    assert [processed for processed, _ in seen] == sorted(processed for processed, _ in seen)
+    assert seen[0] == (0, 0)
+    assert seen[-1] == (report.processed - 1, 0), "before the root, which is the last"
+
+
+def test_fsgrp06_a_walk_that_is_ended_on_the_way_does_not_reach_the_root_and_is_made_again(tree: str) -> None:
+    def stop(processed: int, failed: int) -> None:
+        if processed == 3:
+            raise OperationStoppedError("nobody waits for it")
+
+    completed: list[Exception | None] = []
+    with pytest.raises(OperationStoppedError):
+        apply(tree, between=stop, on_complete=completed.append)
+    (error,) = completed
+    assert isinstance(error, OperationStoppedError)
+    assert gid(tree) != GROUP
+    entries = [os.path.join(place, name) for place, dirs, files in os.walk(tree) for name in (*dirs, *files)]
+    assert 0 < sum(gid(path) == GROUP for path in entries) < len(entries)
+    apply(tree, policy="OnRootMismatch")
+    assert all(gid(path) == GROUP for path in (tree, *entries))
+
+
+# --- for the set-up of a plugin --------------------------------------------------------------------------------
+
+
+def test_the_host_applies_the_group_where_it_offers_to(tree: str) -> None:
+    asked = []
+    args = MounterArgs(fs_group=GROUP, volume_ownership_applicator=lambda *each: asked.append(each))
+    mounter = Mounter()
+    apply_ownership(mounter, tree, args)
+    assert asked == [(mounter, tree, args)]
+    assert gid(tree) != GROUP
+
+
+def test_without_an_offer_it_is_done_here(tree: str) -> None:
+    completed: list[Exception | None] = []
+    args = MounterArgs(fs_group=GROUP, fs_group_change_policy="OnRootMismatch")
+    for _ in range(2):
+        apply_ownership(Mounter(), tree, args, on_complete=completed.append)
+    assert gid(f"{tree}/sub/script") == GROUP
+    assert completed == [None], "the second time the root is right"
+
+
+def test_without_a_group_nobody_does_anything(tree: str) -> None:
+    def refuse(*_args: object) -> None:
+        raise AssertionError("asked")
+
+    apply_ownership(Mounter(), tree, MounterArgs(volume_ownership_applicator=refuse), on_complete=refuse)
+    assert gid(tree) != GROUP

@@ -58,6 +58,17 @@ def test_a_failed_set_up_does_not_touch_ownership(plugin, make_spec, pod, data_d
     assert os.stat(f"{directory}/elsewhere").st_gid == 0
 
 
+def test_fsgrp12_the_applicator_is_told_of_no_policy(plugin, make_spec, pod):
+    policies = []
+
+    def applicator(mounter, directory, args):
+        policies.append(args.fs_group_change_policy)
+
+    args = MounterArgs(fs_group=5000, fs_group_change_policy="OnRootMismatch", volume_ownership_applicator=applicator)
+    plugin.new_mounter(make_spec(), pod).set_up(args)
+    assert policies == [None]
+
+
 def test_without_a_group_the_applicator_is_not_asked(plugin, make_spec, pod):
     def applicator(*_args):
         raise AssertionError("asked")

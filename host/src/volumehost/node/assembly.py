@@ -100,6 +100,7 @@ class NodeParts:
         self.claims.stop()
         self.reconciler.stop()
         self.timers.stop()
+        self.pending.stop_running()
         drained = self.pool.stop(grace)
         drained = self.services.control.stop(grace) and drained
         if drained:

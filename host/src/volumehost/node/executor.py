@@ -11,7 +11,7 @@ from volumehost.errors import RootDirectoryError
 from volumehost.node.backoff import absent_driver
 from volumehost.node.hanging import SlowNotes
 from volumehost.node.lanes import Task, lane_of
-from volumehost.node.operations import Failure, Operation, Services, Steps, intent_refused
+from volumehost.node.operations import Failure, Operation, Services, Steps, intent_refused, was_stopped
 from volumehost.node.pending import OperationKey, PendingOperation, PendingOperations
 from volumehost.node.timers import Timers
 from volumehost.node.workers import WorkerPool
@@ -106,8 +106,10 @@ class Executor:
         if refusal is not None:
             refused = intent_refused(refusal, begun.operation.key.volume)
             refused.__cause__ = refusal
-        steps = Steps(self._services, begun.entry, ticket, refused)
-        return lambda: self._run(begun.operation, begun.entry, steps)
+        metrics, operation = self._metrics, begun.operation
+        count = None if metrics is None else lambda *part: self._count_part(metrics, operation, *part)
+        steps = Steps(self._services, begun.entry, ticket, refused, count)
+        return lambda: self._run(operation, begun.entry, steps)
 
     def is_busy(self, volume: str, pod_uid: str = "") -> bool:
         """Whether any operation on the volume runs, or on the volume of this pod."""
@@ -145,7 +147,7 @@ class Executor:
             if absent_driver(failure) is not None:
                 self._watch_drivers()
             self._tell(operation, entry, failure)
-        retry_in = self._pending.finish(entry, failure)
+        retry_in = self._pending.finish(entry, None if was_stopped(failure) else failure)
         if self._metrics is not None and labels is not None:
             self._count(self._metrics, operation, labels, started, failure)
         self._pool.nearly_done()
@@ -179,12 +181,23 @@ class Executor:
         except Exception:
             logger.exception("the metrics of %s were not taken", operation.name)
 
+    def _count_part(
+        self, metrics: OperationMetrics, operation: Operation, name: str, seconds: float, error: BaseException | None
+    ) -> None:
+        try:
+            metrics.observe(name, seconds, error, self._labels_of(operation))
+        except Exception:
+            logger.exception("the metrics of %s were not taken", name)
+
     def _tell(self, operation: Operation, entry: PendingOperation, failure: BaseException) -> None:
         # The first failure is a warning; what happens again and again is told by status and counted events.
         log = logger.warning if entry.backoff.error is None else logger.debug
         attempts = entry.backoff.attempts_after(failure)
         count = f"attempt {attempts}" if attempts else "to be tried again soon"
-        log("operation %s failed, %s: %s", operation.name, count, failure)
+        if was_stopped(failure):
+            logger.info("operation %s was ended on the way: %s", operation.name, failure)
+        else:
+            log("operation %s failed, %s: %s", operation.name, count, failure)
         logger.debug("operation %s on %s", operation.name, operation.key, exc_info=failure)
         retry_at = self._services.wall_clock() + entry.backoff.delay_after(failure)
         entry.failed_step = entry.step

@@ -50,7 +50,7 @@ class MountOperation(SetUpOperation):
         stage_path = mount_device(services, use, device_path, steps, self._failure) if use.device_mountable else ""
         steps.enter("set-up")
         try:
-            mounter.set_up(self._arguments())
+            mounter.set_up(self._arguments(steps))
         except BaseException as error:
             self._set_up_failed(error, mounter=mounter, left_a_mount=lambda: self._left_a_mount(mounter))
             raise self._failure("SetUp failed", error) from error
@@ -102,8 +102,13 @@ class MountOperation(SetUpOperation):
         self._set_up_failed(UncertainProgressError(str(error)), mounter=mounter)
         self._services.actual.mark_uncertain(self._use.volume, self._use.pod_uid)
 
-    def _arguments(self) -> MounterArgs:
+    def _arguments(self, steps: Steps) -> MounterArgs:
         use = self._use
+        applicator = None
+        if use.fs_group is not None:
+            from volumehost.node.ownership import OwnershipApplicator
+
+            applicator = OwnershipApplicator(self._services, steps, use)
         context = use.pod.spec.security_context
         return MounterArgs(
             fs_user=fs_user_of(use.pod),
@@ -111,6 +116,7 @@ class MountOperation(SetUpOperation):
             fs_group_change_policy=context.fs_group_change_policy if context is not None else None,
             desired_size=use.size_limit,
             recorder=self._services.recorder(),
+            volume_ownership_applicator=applicator,
             reconstructed_volume=self._reconstructed,
             is_remount=self._is_remount,
         )

@@ -11,7 +11,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from volumehost.errors import OperationError, RootDirectoryError, TransientOperationError, VolumeHostError
+from volumehost.errors import (
+    OperationError,
+    OperationStoppedError,
+    RootDirectoryError,
+    TransientOperationError,
+    VolumeHostError,
+    error_chain,
+)
 from volumehost.loader.guard import describe, shown
 
 if TYPE_CHECKING:
@@ -132,15 +139,26 @@ class Operation(Protocol):
         ...
 
 
+def was_stopped(error: BaseException | None) -> bool:
+    """Whether an operation was ended on the way, which is nothing to warn anybody of."""
+    return any(isinstance(link, OperationStoppedError) for link in error_chain(error))
+
+
 class Steps:
     """Where one run of an operation is; shown in status while it runs."""
 
-    __slots__ = ("_entry", "_observer", "_refused", "_services", "_ticket")
+    __slots__ = ("_count", "_entry", "_observer", "_refused", "_services", "_ticket")
 
     def __init__(
-        self, services: Services, entry: PendingOperation, ticket: int, refused: TransientOperationError | None = None
+        self,
+        services: Services,
+        entry: PendingOperation,
+        ticket: int,
+        refused: TransientOperationError | None = None,
+        count: Callable[[str, float, BaseException | None], None] | None = None,
     ) -> None:
         self._services = services
+        self._count = count
         self._observer = services.observer
         self._entry = entry
         self._ticket = ticket
@@ -151,6 +169,20 @@ class Steps:
         self._entry.step = step
         if self._observer is not None:
             self._observer(self._entry.name, step, self._entry.key.volume, self._entry.key.pod)
+
+    def report(self, progress: str) -> None:
+        """Tell how far the step is: ``ownership, 12,340 entries``."""
+        self._entry.progress = progress
+
+    @property
+    def stopping(self) -> bool:
+        """Whether the manager stops: what takes long is to end where it can."""
+        return self._entry.stopping
+
+    def count(self, operation: str, seconds: float, error: BaseException | None) -> None:
+        """Count a part of this run as an operation of its own (METRIC-02)."""
+        if self._count is not None:
+            self._count(operation, seconds, error)
 
     def make_intent_durable(self, *, required: bool) -> None:
         """Return when the journal's record of the intent is on disk; call before the first step that reaches outside.

@@ -40,7 +40,8 @@ class PendingOperation:
 
     ``pod_uid``: the pod that it works for, also where the key excludes those of other pods; "" for none. ``lane``: what
     it shares workers with, which is the storage driver or the plugin. ``thread``: the worker that is at it, None while
-    it waits for one. ``progress``: how far a long step is, "" when nothing tells.
+    it waits for one. ``progress``: how far a long step is, "" when nothing tells. ``stopping``: it is to
+    end where it can.
     """
 
     key: OperationKey
@@ -52,6 +53,7 @@ class PendingOperation:
     step: str = ""
     thread: threading.Thread | None = None
     progress: str = ""
+    stopping: bool = False
     backoff: Backoff = field(default_factory=Backoff)
     #: The step at which the last run failed.
     failed_step: str = ""
@@ -97,7 +99,7 @@ class PendingOperations:
             elif entry.backoff.blocks(now):
                 raise _refusal(entry, key, now)
             entry.key, entry.name, entry.started_at, entry.pod_uid = key, name, now, pod_uid
-            entry.lane, entry.running, entry.step, entry.progress = lane, True, "", ""
+            entry.lane, entry.running, entry.step, entry.progress, entry.stopping = lane, True, "", "", False
             self._count(pod_uid, 1)
             return entry
 
@@ -180,6 +182,11 @@ class PendingOperations:
         """All whose last run failed and that are to be tried again."""
         with self._lock:
             return [entry for entries in self._entries.values() for entry in entries if not entry.running]
+
+    def stop_running(self) -> None:
+        """Have those end that can end on the way."""
+        for entry in self.running():
+            entry.stopping = True
 
     def collect(self) -> None:
         """Drop failures whose backoff expired long ago (NPO-16, improved)."""

@@ -28,6 +28,7 @@ from volumehost.node.operations import (
     plugin_user,
     pod_details,
     use_fields,
+    was_stopped,
 )
 from volumehost.node.pending import OperationKey
 from volumehost.node.recorded_spec import wire_spec
@@ -114,10 +115,11 @@ class SetUpOperation:
         volume = use.spec.persistent_volume
         if volume is None:
             return
-        self._attempt(
-            "NodeAffinity check failed",
-            lambda: check_node_affinity(volume, services.host),
-        )
+        try:
+            check_node_affinity(volume, services.host)
+        except BaseException as error:
+            self.event_reason = "FailedMount"  # also of a raw block volume (MAP-01)
+            raise self._failure("NodeAffinity check failed", error) from error
         if volume.spec.access_modes == [_READ_WRITE_ONCE_POD] and services.actual.is_used_elsewhere(
             use.volume, use.plugin.name, use.inner_name, use.pod_uid
         ):
@@ -251,7 +253,7 @@ class SetUpOperation:
         if mount is None:
             use.plugin.release(plugin_user(use.volume, use.pod_uid))
         recorder = services.recorder()
-        if recorder is None:
+        if recorder is None or was_stopped(failure.error):
             return
         message = event_message(failure.error)
         recorder.event(use.pod, "Warning", self.event_reason, message)

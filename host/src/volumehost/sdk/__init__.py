@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from volumehost.sdk.mount_options import join_mount_options, mount_options_from_spec
     from volumehost.sdk.names import escape_qualified_name, unescape_qualified_name
     from volumehost.sdk.nested_mounts import make_nested_mount_points, nested_mount_points
-    from volumehost.sdk.ownership import OwnershipReport, set_volume_ownership
+    from volumehost.sdk.ownership import OwnershipReport, apply_ownership, set_volume_ownership
     from volumehost.sdk.paths import get_path, validate_path_no_backsteps
     from volumehost.sdk.payload import FileProjection
     from volumehost.sdk.quantity import Quantity, parse_quantity
@@ -50,6 +50,7 @@ _HOME = {
     "Quantity": "volumehost.sdk.quantity",
     "StatFsMetrics": "volumehost.sdk.metrics",
     "TMPFS_MAGIC": "volumehost.sdk.filesystem",
+    "apply_ownership": "volumehost.sdk.ownership",
     "cleanup_mount_point": "volumehost.mount.cleanup",
     "disk_usage": "volumehost.sdk.metrics",
     "escape_qualified_name": "volumehost.sdk.names",
@@ -89,6 +90,7 @@ __all__ = [
     "OwnershipReport",
     "Quantity",
     "StatFsMetrics",
+    "apply_ownership",
     "cleanup_mount_point",
     "disk_usage",
     "escape_qualified_name",

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from volumehost.errors import OwnershipError, VolumeHostError
+from volumehost.errors import OperationStoppedError, OwnershipError, VolumeHostError
 from volumehost.sdk.directories import DIRECTORY_FLAGS
 from volumehost.sdk.mount_identity import mount_id_of_fd
 from volumehost.sdk.ownership_progress import OwnershipProgress
@@ -22,7 +22,7 @@ from volumehost.sdk.tree_walk import TreeWalk
 if TYPE_CHECKING:
     from volumehost.api.objects import Pod
     from volumehost.host_services import EventRecorder
-    from volumehost.volumes import Attributes
+    from volumehost.volumes import Attributes, Mounter, MounterArgs
 
 logger = logging.getLogger(__name__)
 
@@ -66,6 +66,7 @@ def set_volume_ownership(
     *,
     pod: Pod | None = None,
     recorder: EventRecorder | None = None,
+    between: Callable[[int, int], object] | None = None,
 ) -> OwnershipReport:
     """Make everything below ``directory`` belong to the group and usable by it; owners stay (FSGRP-01 to -12).
 
@@ -75,7 +76,11 @@ def set_volume_ownership(
     :param policy: ``OnRootMismatch`` leaves the tree alone when its root is right already; anything else walks.
     :param on_complete: called with the walk's error or None, when there was a walk.
     :param pod: with ``recorder``, for events on a walk that takes longer than 30 seconds.
+    :param between: called before each entry with how many were processed so far, and how many of those refused. An
+        :class:`~volumehost.errors.OperationStoppedError` from it ends the walk: the root, which comes last, is not
+        reached then, so that the next walk does all of it again.
     :raises OwnershipError: a directory could not be read. Entries that refuse are counted and logged instead.
+    :raises OperationStoppedError: from ``between``.
     """
     if fs_group is None:
         return OwnershipReport()
@@ -83,7 +88,7 @@ def set_volume_ownership(
     if policy == ON_ROOT_MISMATCH and not needs_ownership_change(directory, fs_group, read_only=read_only):
         logger.debug("the root of %s has the right ownership: leaving the rest alone", directory)
         return OwnershipReport()
-    walk = _OwnershipWalk(directory, fs_group, read_only)
+    walk = _OwnershipWalk(directory, fs_group, read_only, between)
     error: Exception | None = None
     try:
         with OwnershipProgress(pod, recorder, directory, lambda: walk.processed):
@@ -94,6 +99,40 @@ def set_volume_ownership(
     finally:
         if on_complete is not None:
             on_complete(error)
+
+
+def apply_ownership(
+    mounter: Mounter,
+    directory: str,
+    args: MounterArgs,
+    *,
+    pod: Pod | None = None,
+    on_complete: Callable[[Exception | None], None] | None = None,
+) -> None:
+    """Give what is below ``directory`` to the pod's group, as the arguments of ``set_up`` tell.
+
+    The host does it where it offers to (``volume_ownership_applicator``): then status tells how far it is, it is
+    counted, and it ends when the pod goes. Otherwise it is done here: see :func:`set_volume_ownership`.
+
+    :param pod: for events on a walk that takes long.
+    :param on_complete: called with the error or None of a walk that is made here.
+    :raises OwnershipError: a directory could not be read.
+    :raises OperationStoppedError: nobody waits for it any more. Let it through, or raise another error from it.
+    """
+    if args.fs_group is None:
+        return
+    if args.volume_ownership_applicator is not None:
+        args.volume_ownership_applicator(mounter, directory, args)
+        return
+    set_volume_ownership(
+        mounter,
+        directory,
+        args.fs_group,
+        args.fs_group_change_policy,
+        on_complete,
+        pod=pod,
+        recorder=args.recorder,
+    )
 
 
 def needs_ownership_change(directory: str, fs_group: int, *, read_only: bool) -> bool:
@@ -116,7 +155,10 @@ def _bits(mode: int, read_only: bool) -> int:
 class _OwnershipWalk:
     """Applies the group to one tree."""
 
-    def __init__(self, directory: str, fs_group: int, read_only: bool) -> None:
+    def __init__(
+        self, directory: str, fs_group: int, read_only: bool, between: Callable[[int, int], object] | None = None
+    ) -> None:
+        self._between = between
         self._directory = directory
         self._group = fs_group
         self._read_only = read_only
@@ -132,6 +174,8 @@ class _OwnershipWalk:
             self._run()
         except OSError as error:
             raise OwnershipError(str(error), action=action, subject=self._directory) from error
+        except OperationStoppedError:
+            raise
         except VolumeHostError as error:
             raise OwnershipError(str(error), action=action, subject=self._directory) from error
         if self._failed:
@@ -156,6 +200,7 @@ class _OwnershipWalk:
             os.close(root)
 
     def _visit(self, dir_fd: int, name: str, status: os.stat_result) -> bool:
+        self._look_up()
         if stat.S_ISDIR(status.st_mode):
             return True
         if stat.S_ISLNK(status.st_mode):
@@ -165,6 +210,10 @@ class _OwnershipWalk:
         else:
             self._open_and_apply(dir_fd, name)
         return False
+
+    def _look_up(self) -> None:
+        if self._between is not None:
+            self._between(self.processed, self._failed)
 
     def _open_and_apply(self, dir_fd: int, name: str) -> None:
         """The entry may have been replaced since it was listed, so what counts is what the descriptor shows."""
@@ -186,6 +235,7 @@ class _OwnershipWalk:
         return False
 
     def _leave(self, fd: int) -> None:
+        self._look_up()
         self._apply(fd, os.fstat(fd), self._walk.path())
 
     @staticmethod

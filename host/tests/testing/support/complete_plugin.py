@@ -71,7 +71,7 @@ class Volume:
         if not mounter.is_mount_point(directory):
             device = self.plugin.device_mounts(self.plugin).path_of(self.handle)
             mounter.mount(device, directory, "", ["bind", *(["ro"] if self.read_only else [])])
-        sdk.set_volume_ownership(self, directory, args.fs_group, args.fs_group_change_policy)
+        sdk.apply_ownership(self, directory, args)
 
     def tear_down(self):
         self.tear_down_at(self.path)

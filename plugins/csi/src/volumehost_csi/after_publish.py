@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from volumehost.errors import UncertainProgressError, VolumeHostError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from volumehost.api.objects import Pod
     from volumehost.volumes import MounterArgs
     from volumehost_csi.mounter import CSIMounter
@@ -33,20 +35,18 @@ def needs_relabel(services: Services, target: str, label: str) -> bool:
         ) from error
 
 
-def apply_group(mounter: CSIMounter, directory: str, pod: Pod, args: MounterArgs) -> None:
+def apply_group(
+    mounter: CSIMounter, directory: str, pod: Pod, args: MounterArgs, count: Callable[[Exception | None], None]
+) -> None:
     """Give the volume to the pod's group (CSI-FSG-08, -09).
 
+    :param count: called with the error, or None, of a walk that nobody else counts: a host's applicator does so itself.
     :raises UncertainProgressError: it failed; mount and record stay.
     """
-    from volumehost.sdk import set_volume_ownership
+    from volumehost.sdk import apply_ownership
 
     try:
-        if args.volume_ownership_applicator is not None:
-            args.volume_ownership_applicator(mounter, directory, args)
-        else:
-            set_volume_ownership(
-                mounter, directory, args.fs_group, args.fs_group_change_policy, pod=pod, recorder=args.recorder
-            )
+        apply_ownership(mounter, directory, args, pod=pod, on_complete=count)
     except (VolumeHostError, OSError) as error:
         raise UncertainProgressError(
             f"the volume is mounted, but was not given to group {args.fs_group}: {error}",

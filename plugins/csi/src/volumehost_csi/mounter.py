@@ -193,15 +193,15 @@ class CSIMounter:
             raise record_not_written(directory, error) from error
 
     def _apply_group(self, directory: str, args: MounterArgs) -> None:
-        started, failed = time.perf_counter(), True
-        try:
-            apply_group(self, directory, self._pod, args)
-            failed = False
-        finally:
+        started = time.perf_counter()
+
+        def count(error: Exception | None) -> None:
             self._services.metrics.observe_operation(
                 self.driver, "volume_apply_access_control", time.perf_counter() - started,
-                failed=failed, migrated=self._spec.migrated,
+                failed=error is not None, migrated=self._spec.migrated,
             )  # fmt: skip
+
+        apply_group(self, directory, self._pod, args, count)
 
 
 @dataclass(frozen=True, slots=True, repr=False)

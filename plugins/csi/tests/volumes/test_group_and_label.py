@@ -105,11 +105,16 @@ def test_csi_edge_17_no_group_is_no_group(publish, csi_driver, node):
 
 
 @pytest.mark.root
-def test_csi_fsg_10_a_change_of_the_group_is_counted(publish, plugin, csi_driver):
+def test_csi_fsg_10_a_change_of_the_group_is_counted_once_by_whoever_makes_it(
+    publish, plugin, staged, csi_driver, make_pv, pod
+):
     csi_driver()
-    publish(fs_type="ext4")
     metrics = plugin._services.metrics
     labels = (f"kubernetes.io/csi:{NAME}", "volume_apply_access_control")
+    _, applied = publish(fs_type="ext4")
+    assert applied
+    assert metrics.storage_operations.count(*labels, "success", "false") == 0, "the host has counted it"
+    plugin.new_mounter(staged(make_pv(fs_type="ext4")), pod).set_up(MounterArgs(fs_group=7))
     assert metrics.volume_operations.count(*labels) == 1
     assert metrics.storage_operations.count(*labels, "success", "false") == 1
 

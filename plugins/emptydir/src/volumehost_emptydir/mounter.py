@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import stat
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from volumehost.errors import MountError, SpecError, UncertainProgressError, VolumeHostError
@@ -263,13 +264,10 @@ class EmptyDirMounter:
         """Give the volume to the pod's group, only after success, and say when it failed (EMPTYDIR-23, improved)."""
         if args.fs_group is None:
             return
-        from volumehost.sdk import set_volume_ownership
+        from volumehost.sdk import apply_ownership
 
         try:
-            if args.volume_ownership_applicator is not None:
-                args.volume_ownership_applicator(self, directory, args)
-            else:
-                set_volume_ownership(self, directory, args.fs_group, pod=self._pod, recorder=args.recorder)
+            apply_ownership(self, directory, replace(args, fs_group_change_policy=None), pod=self._pod)
         except VolumeHostError as error:
             raise UncertainProgressError(
                 f"the volume is there, but was not given to group {args.fs_group}: {error}",

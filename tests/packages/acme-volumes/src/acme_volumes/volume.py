@@ -42,14 +42,14 @@ class ScratchVolume:
 
     def set_up_at(self, directory: str, args: MounterArgs) -> None:
         """Mount a tmpfs there; nothing is done when it is mounted already."""
-        from volumehost.sdk import set_volume_ownership
+        from volumehost.sdk import apply_ownership
 
         os.makedirs(directory, mode=0o750, exist_ok=True)
         mounter = self._host.get_mounter()
         if not mounter.is_mount_point(directory):
             options = [f"size={self._size}", "mode=0777"]
             mounter.mount(f"scratch-{__version__}", directory, "tmpfs", options)
-        set_volume_ownership(self, directory, args.fs_group, args.fs_group_change_policy)
+        apply_ownership(self, directory, args)
 
     def tear_down(self) -> None:
         """Unmount at the plugin's own path."""

@@ -50,6 +50,37 @@ def test_make_rshared_through_a_link_shares_the_real_place_br69(tmpfs: Path, mou
     assert any(entry.path == str(tmpfs / "real") and entry.shared for entry in mounter.list_mounts())
 
 
+@pytest.mark.root
+def test_make_rshared_takes_along_what_is_mounted_below(tmpfs: Path, mounter: LinuxMounter) -> None:
+    """Volumes that were mounted before the root directory was shared: seen, shared, and once, so that they can go."""
+    root = tmpfs / "root dir"
+    places = [root / "a", root / "a" / "inner", root / "b", root / "c"]
+    (root / "b").mkdir(parents=True)
+    (root / "c").mkdir()
+    (root / "a").mkdir()
+    mounter.mount("a", str(places[0]), "tmpfs")
+    (places[0] / "inner").mkdir()
+    mounter.mount("inner", str(places[1]), "tmpfs")
+    mounter.mount(str(places[1]), str(places[2]), options=["bind"])
+    for _ in range(2):
+        mounter.mount("stacked", str(places[3]), "tmpfs")
+    (places[1] / "file").write_text("content")
+    held = (places[1] / "file").open()  # in use all the time
+    beside = [entry for entry in mounter.list_mounts() if not entry.path.startswith(f"{root}/")]
+    LinuxHostUtils(mounter).make_rshared(str(root))
+    assert (places[1] / "file").read_text() == (places[2] / "file").read_text() == held.read() == "content"
+    held.close()
+    below = [entry for entry in mounter.list_mounts() if entry.path.startswith(f"{root}/")]
+    assert [entry.path for entry in below if not entry.shared] == []
+    assert sorted(entry.path for entry in below) == sorted(map(str, [*places, places[3]]))
+    for place in (places[1], places[0], places[2], places[3], places[3]):
+        mounter.unmount(str(place))
+    for place in (places[0], places[2], places[3]):
+        place.rmdir()  # a mount that is hidden there would keep it
+    mounter.unmount(str(root))
+    assert [entry for entry in mounter.list_mounts() if not entry.path.startswith(f"{root}/")] == beside
+
+
 def shares(path: str) -> MountPoint:
     import dataclasses
 

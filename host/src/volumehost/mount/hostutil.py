@@ -7,10 +7,11 @@ import os
 import stat
 from typing import Final
 
-from volumehost.errors import MountError, VolumeHostError
+from volumehost.errors import VolumeHostError
 from volumehost.host_services import MountInterface
 from volumehost.mount.places import Places, shared_places
 from volumehost.mount.refs import find_containing_mount
+from volumehost.mount.sharing import make_rshared
 
 _SELINUX_FS: Final = "/sys/fs/selinux"
 
@@ -111,22 +112,7 @@ class LinuxHostUtils:
 
         :raises MountError: it cannot be bound on itself or made shared; the bind is undone then.
         """
-        resolved = self._places.resolve(path)
-        if find_containing_mount(resolved, self._mounter.list_mounts()).shared:
-            return
-        try:
-            self._mounter.mount(resolved, resolved, "", ["bind"], systemd=False)
-        except MountError as error:
-            raise MountError(
-                f"failed to bind-mount {path}: {error.reason}", action=f"make {path} shared", subject=path
-            ) from error
-        try:
-            self._mounter.mount("", resolved, "", ["rshared"], systemd=False)
-        except MountError as error:
-            self._mounter.unmount(resolved)
-            raise MountError(
-                f"failed to make {path} rshared: {error.reason}", action=f"make {path} shared", subject=path
-            ) from error
+        make_rshared(path, self._places.resolve(path), self._mounter)
 
     def get_selinux_support(self, path: str) -> bool:
         """Whether the mount that holds the path carries SELinux labels (HOSTUTIL-10)."""

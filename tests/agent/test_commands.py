@@ -145,6 +145,7 @@ def test_what_takes_too_long_is_told_as_without_an_agent(running_agent, command)
     _, err = command("mount", "-f", "-", "--timeout", "0.5s", manifest=pod("web", SCRATCH, LATER), code=4)
     assert re.search(r"unmounted volumes=\[data\] after 0\.[0-9]+ s", err)
     assert "there is none of its class" in err
+    assert "the agent goes on trying" in err
 
 
 def test_status_shows_what_the_agent_is_at(running_agent, command):

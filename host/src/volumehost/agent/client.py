@@ -65,6 +65,11 @@ class AgentManager:
             self._api = self._open_api()
         return self._api
 
+    @property
+    def stays_at_work(self) -> bool:
+        """An agent goes on when the caller has left."""
+        return True
+
     @cached_property
     def control(self) -> AgentControllers:
         """The agent's controllers."""

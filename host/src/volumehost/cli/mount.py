@@ -132,13 +132,21 @@ def _wait(manager: PodManager, pods: Sequence[Pod], deadline: float, verbosity: 
             try:
                 manager.wait_for_pod(pod, timeout=max(0.0, deadline - time.monotonic()), attempts=ATTEMPTS)
             except VolumeHostError as error:
-                of_pod = _arguments_of(pod)
-                error.hint = error.hint or (
-                    f"the other volumes are mounted; 'volumehost mount {of_pod}' tries again, "
-                    f"'volumehost unmount {of_pod}' takes all away"
-                )
+                error.hint = _hint(manager, error, _arguments_of(pod))
                 errors.append(error)
     return errors
+
+
+def _hint(manager: PodManager, error: VolumeHostError, of_pod: str) -> str:
+    if manager.stays_at_work:
+        return (
+            f"the other volumes are mounted, and the agent goes on trying; 'volumehost explain {of_pod}' tells more, "
+            f"'volumehost unmount {of_pod}' takes all away"
+        )
+    return error.hint or (
+        f"the other volumes are mounted; 'volumehost mount {of_pod}' tries again, "
+        f"'volumehost unmount {of_pod}' takes all away"
+    )
 
 
 def _arguments_of(pod: Pod) -> str:

@@ -15,7 +15,7 @@ from volumehost.cli.objects import NameType
 from volumehost.cli.options import Settings, shared_options
 from volumehost.cli.pod_report import pod_label
 from volumehost.cli.progress import progress
-from volumehost.errors import ObjectNotFoundError, VolumeHostError
+from volumehost.errors import ObjectNotFoundError, VolumeHostError, WaitTimeoutError
 
 if TYPE_CHECKING:
     from volumehost.node.pod_manager import PodManager
@@ -76,6 +76,8 @@ def _unmount(
         try:
             manager.unmount_pod(name, namespace, timeout=max(0.0, deadline - time.monotonic()))
         except VolumeHostError as error:
+            if manager.stays_at_work and isinstance(error, WaitTimeoutError):
+                error.hint = "the agent goes on trying"
             errors.append(error)
         else:
             done.append(f"{namespace}/{name}")

@@ -230,6 +230,11 @@ class VolumeManager:
         """The root directory, links resolved (BR-69)."""
         return self._now.parts.host.layout.root_dir
 
+    @property
+    def stays_at_work(self) -> bool:
+        """It ends with the caller's block, as far as a command is concerned."""
+        return False
+
     # --- pods -------------------------------------------------------------------------------------------------------
 
     def mount_pod(self, pod: object, *, timeout: float = POD_TIMEOUT, attempts: int | None = None) -> PodStatus:
@@ -272,10 +277,16 @@ class VolumeManager:
     def set_known_pods(self, pods: Iterable[Pod]) -> None:
         """All sources of a manager made with ``told_pods`` have told their pods: these are all there are (POP-02).
 
-        What belongs to none of them is unmounted from now on. Pods that come later need no mention here.
+        What belongs to none of them is unmounted from now on: pods of which something is mounted, and that nobody
+        told, have ended. Pods that come later need no mention here.
         """
-        self._now.parts.populator.set_known(pods)
-        self._now.parts.reconciler.resync()
+        known = {pod.metadata.uid: pod for pod in pods}
+        parts, unmounting = self._now.parts, self._now.unmounting
+        parts.populator.set_known(known.values())
+        for uid, (namespace, name) in unmounting.mounted_pods([]).items():
+            if uid not in known and not parts.populator.may_mount(uid):
+                unmounting.begin(uid, namespace, name)
+        parts.reconciler.resync()
 
     def end_pod(self, uid: str, namespace: str, name: str) -> None:
         """The workload of the pod has ended (BR-51): unmount its volumes, then remove its directory and our finalizer.

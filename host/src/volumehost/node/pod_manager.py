@@ -74,6 +74,11 @@ class PodManager(Protocol):
         """
         ...
 
+    @property
+    def stays_at_work(self) -> bool:
+        """Whether it goes on when the caller has left: an agent does."""
+        ...
+
     def sync_pod(self, pod: Pod) -> None:
         """Begin to mount the volumes of a pod that is in the API, or refresh those that want that; returns at once."""
         ...

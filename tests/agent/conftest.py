@@ -1,11 +1,17 @@
 """The agent as a real process, with the installed plugins, on a root directory of its own."""
 
 import contextlib
+import json
+import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
+sys.path.insert(0, str(Path(__file__).parent))  # for agent_world.py: tests are imported without a package
+
+from volumehost.api.store import EmbeddedStore
 from volumehost.mount import syscalls
 from volumehost.mount.mountinfo import read_mount_table
 from volumehost.testing.agents import PATIENCE, AgentProcess
@@ -38,6 +44,31 @@ def root(tmp_path):
         for path in reversed(below):
             with contextlib.suppress(OSError):
                 syscalls.umount2(path, syscalls.MNT_DETACH)
+
+
+@pytest.fixture
+def store(root):
+    """The store, as another process has it open."""
+    with EmbeddedStore(f"{root}/store.sqlite3") as opened:
+        yield opened
+
+
+@pytest.fixture
+def manifests(tmp_path):
+    """The directory of static pods, and how a file comes into it: written aside and renamed, or written in place."""
+    directory = tmp_path / "manifests"
+    directory.mkdir()
+
+    def put(name, *documents, in_place=False):
+        text = documents[0] if isinstance(documents[0], str) else "\n---\n".join(map(json.dumps, documents))
+        aside = directory / (name if in_place else f".{name}.new")
+        aside.write_text(text)
+        if not in_place:
+            aside.rename(directory / name)
+
+    put.directory = directory
+    put.path = str(directory)
+    return put
 
 
 @pytest.fixture

@@ -15,8 +15,8 @@ from volumehost.errors import AlreadyExistsError, ApiError, VolumeHostError
 from volumehost.node.pod_objects import FINALIZER, delete_pod, find_pod, release_pod
 
 if TYPE_CHECKING:
-    from volumehost.api.client import ApiClient
     from volumehost.api.objects import Pod
+    from volumehost.node.manager import VolumeManager
 
 logger = logging.getLogger(__name__)
 
@@ -27,9 +27,10 @@ REFRESH_SECONDS: Final = 60.0
 class MirrorPods:
     """Shows and hides the static pods of one node. Safe for threads; never raises."""
 
-    def __init__(self, api: ApiClient, node_name: str) -> None:
-        self._api = api
-        self._node_name = node_name
+    def __init__(self, manager: VolumeManager) -> None:
+        self._manager = manager
+        self._api = manager.api
+        self._node_name = manager.host.get_node_name()
         self._due = 0.0
         self._problem = ""
 
@@ -64,6 +65,7 @@ class MirrorPods:
             for mirror in shown:
                 if mirror.metadata.uid not in wanted and mirror.metadata.deletion_timestamp is None:
                     delete_pod(self._api, mirror)
+                    self._manager.end_pod(mirror.metadata.uid, mirror.metadata.namespace, mirror.metadata.name)
             there = {mirror.metadata.uid for mirror in shown if mirror.metadata.deletion_timestamp is None}
             for uid, pod in wanted.items():
                 if uid not in there:

@@ -57,7 +57,7 @@ class StaticPods:
         self.directory = os.path.abspath(directory)
         self._node_name = manager.host.get_node_name()
         self._recorder = manager.host.get_event_recorder()
-        self._mirrors = MirrorPods(manager.api, self._node_name)
+        self._mirrors = MirrorPods(manager)
         self._files: dict[str, _File] = {}
         self._problem = "it was not looked at yet"
         self._told = False

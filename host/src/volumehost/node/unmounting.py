@@ -132,7 +132,8 @@ class PodUnmounting:
         claims: list[PersistentVolumeClaim] = []
         if name:
             pod = known if known is not None else find_pod(self._api, name, namespace)
-            if pod is not None and pod.metadata.uid == uid and self._parts.services.control.enabled:
+            same = pod is not None and pod.metadata.uid == uid
+            if pod is not None and same and self._parts.services.control.enabled and _is_deleted(pod, known):
                 claims = let_claims_go(self._api, pod)
             release_pod(self._api, name, namespace, uid, known=known)
             claims = [claim for claim in claims if not is_used_by_others(self._api, claim)]
@@ -213,6 +214,11 @@ class PodUnmounting:
             if FINALIZER in pod.metadata.finalizers or pod.metadata.uid in found:
                 found[pod.metadata.uid] = (pod.metadata.namespace, pod.metadata.name)
         return found
+
+
+def _is_deleted(pod: Pod, known: Pod | None) -> bool:
+    """Whether the object goes too; that of a pod which has only ended stays, and so do its claims."""
+    return known is not None or pod.metadata.deletion_timestamp is not None
 
 
 def _names(mount: MountedVolume) -> tuple[str, str]:

@@ -46,7 +46,7 @@ class AgentProcess:
         self._verbosity = verbosity
         self._program = program
         self._process: subprocess.Popen[bytes] | None = None
-        self._told = _Notifications()
+        self._told: _Notifications | None = None
 
     def __enter__(self) -> Self:
         """Start it, and wait until it is ready."""
@@ -66,10 +66,12 @@ class AgentProcess:
         """Start the process; does not wait until it is ready."""
         if self.running:
             raise RuntimeError(f"the agent runs already, as process {self.pid}")
+        if self._told is not None:
+            self._told.close()
         self._told = _Notifications()
         command = [sys.executable, *self._program, "agent", "--root-dir", self.root_dir]
         command += ["-" + "v" * self._verbosity] * bool(self._verbosity) + [*self.options]
-        variables = {**os.environ, **self.environment, "NOTIFY_SOCKET": self._told.address}
+        variables = {**os.environ, "NOTIFY_SOCKET": self._told.address, **self.environment}
         with open(self.log_file, "ab") as log:
             self._process = subprocess.Popen(
                 command, env=variables, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
@@ -89,9 +91,11 @@ class AgentProcess:
         :param condition: whether these assignments, of one message, are it.
         :raises AssertionError: it ended before, or took too long; with its log.
         """
-        deadline = time.monotonic() + timeout
-        while not self._told.heard(condition, 0.02):
-            if not self.running and not self._told.heard(condition, 0.02):
+        deadline, told = time.monotonic() + timeout, self._told
+        if told is None:
+            raise RuntimeError("the agent was not started")
+        while not told.heard(condition, 0.02):
+            if not self.running and not told.heard(condition, 0.02):
                 raise AssertionError(f"the agent ended ({self.returncode}) and did not tell {what}:\n{self.log}")
             if time.monotonic() > deadline:
                 raise AssertionError(f"the agent did not tell {what} within {timeout:g} s:\n{self.log}")
@@ -120,6 +124,7 @@ class AgentProcess:
         if self._process is not None:
             self._process.kill()
             self._process.wait()
+        if self._told is not None:
             self._told.close()
 
     def signal(self, number: int) -> None:
@@ -156,7 +161,7 @@ class AgentProcess:
     @property
     def told(self) -> list[Mapping[str, str]]:
         """What it has told systemd since its start, one mapping for each message."""
-        return self._told.all()
+        return self._told.all() if self._told is not None else []
 
     @property
     def _started(self) -> subprocess.Popen[bytes]:

@@ -1,0 +1,208 @@
+"""Static pods: mounted for as long as their manifest is there, whatever happens to file, directory, store and agent."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from agent_world import MEMORY, claim, claimed, is_mounted, mounted_below, pod, pod_directories, volume_path
+
+from volumehost.api.objects import Event, Pod
+from volumehost.errors import ObjectNotFoundError
+
+pytestmark = pytest.mark.root
+
+NODE = "node-1"
+TOLD = "a static pod's manifest cannot be read"
+
+
+@pytest.fixture
+def agent(running_agent, manifests):
+    """Starts an agent with the directory of static pods."""
+
+    def start(**more):
+        return running_agent("--static-pods", manifests.path, "--node-name", NODE, **more)
+
+    return start
+
+
+@pytest.fixture
+def mirror(store):
+    """The object that shows a static pod, by the name in its manifest; None without one."""
+
+    def find(name="web"):
+        try:
+            return store.get(Pod, f"{name}-{NODE}", "default")
+        except ObjectNotFoundError:
+            return None
+
+    return find
+
+
+def test_a_static_pod_lives_and_ends_with_its_file(agent, manifests, root, mirror, until):
+    """The pod has the node's name in its own and the hash of its manifest as uid (IDENT-01)."""
+    running = agent()
+    manifests("web.yaml", pod())
+    until(lambda: mounted_below(root))
+    until(mirror)
+    shown = mirror()
+    uid = shown.metadata.uid
+    assert mounted_below(root) == [volume_path(root, uid)]
+    assert shown.metadata.annotations["kubernetes.io/config.hash"] == uid
+    assert shown.metadata.annotations["kubernetes.io/config.source"] == "file"
+    assert shown.spec.node_name == NODE
+    os.unlink(f"{manifests.path}/web.yaml")
+    until(lambda: mounted_below(root) == [] and pod_directories(root) == [])
+    until(lambda: mirror() is None)
+    assert running.stop() == 0
+
+
+def test_a_changed_file_ends_the_old_pod_and_brings_the_new_one(agent, manifests, root, mirror, until):
+    agent()
+    manifests("web.yaml", pod())
+    until(mirror)
+    former = mirror().metadata.uid
+    manifests("web.yaml", pod("web", {**MEMORY, "name": "other"}))
+    until(lambda: [Path(path).name for path in mounted_below(root)] == ["other"])
+    until(lambda: mirror() is not None and mirror().metadata.uid != former)
+    until(lambda: pod_directories(root) == [mirror().metadata.uid])
+
+
+def test_several_documents_hidden_and_other_files(agent, manifests, root, until):
+    """Names that are hidden or have another ending are not looked at; links are followed, as the kubelet does."""
+    elsewhere = manifests.directory.parent / "elsewhere.yaml"
+    manifests("two.yaml", pod("a"), pod("b"))
+    manifests(".hidden.yaml", pod("hidden"))
+    manifests("put-aside.yaml.bak", pod("aside"))
+    (manifests.directory / "directory.yaml").mkdir()
+    os.symlink(elsewhere, manifests.directory / "link.yaml")
+    elsewhere.write_text(json.dumps(pod("linked")))
+    agent()
+    until(lambda: len(mounted_below(root)) == 3)
+    manifests("two.yaml", pod("a"))
+    until(lambda: len(mounted_below(root)) == 2)
+    elsewhere.unlink()  # the link is there still: it cannot be read, which is no word
+    manifests("one.yaml", pod("c"))
+    until(lambda: len(mounted_below(root)) == 3)
+
+
+BROKEN = {
+    "half-written": '{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "we',
+    "empty": "",
+    "no pod": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\n",
+    "wrong type": "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {volumes: 7}\n",
+    "against the rules": "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: []}\n",
+}
+
+
+def test_br51_what_cannot_be_read_ends_nothing_and_is_told(agent, manifests, root, mirror, store, until):
+    """A broken file, an unreadable directory, a directory that is gone: the pod stays mounted; then it goes on."""
+    running = agent()
+    manifests("web.yaml", pod())
+    until(mirror)
+    path = volume_path(root, mirror().metadata.uid)
+    until(lambda: is_mounted(path))
+    Path(path, "file").write_text("kept")
+    for count, text in enumerate(BROKEN.values(), 1):
+        manifests("web.yaml", text, in_place=True)
+        until(lambda count=count: running.log.count(TOLD) == count)
+    os.rename(manifests.path, f"{manifests.path}.away")
+    until(lambda: "static pods cannot be looked at" in running.log)
+    os.rename(f"{manifests.path}.away", manifests.path)
+    until(
+        lambda: len([event for event in store.list(Event).items if event.reason == "FailedValidation"]) == len(BROKEN)
+    )
+    assert running.log.count(TOLD) == len(BROKEN)
+    assert Path(path, "file").read_text() == "kept"
+    manifests("web.yaml", pod(), in_place=True)
+    manifests("more.yaml", pod("more"))
+    until(lambda: len(mounted_below(root)) == 2)
+    assert Path(path, "file").read_text() == "kept"
+
+
+def test_br15_nothing_is_unmounted_while_a_manifest_cannot_be_read(agent, manifests, root, store, until):
+    """After a restart nobody knows which pods an unreadable file holds: until it can be read, none is unwanted."""
+    running = agent()
+    manifests("web.yaml", pod())
+    manifests("gone.yaml", pod("gone"))
+    until(lambda: len(mounted_below(root)) == 2)
+    running.kill()
+    manifests("web.yaml", BROKEN["half-written"])
+    os.unlink(f"{manifests.path}/gone.yaml")
+    running = agent()
+    until(lambda: "manifest cannot be read" in running.log)
+    store.create(pod("new"))
+    until(lambda: len(mounted_below(root)) == 3)
+    manifests("web.yaml", pod())
+    until(lambda: len(mounted_below(root)) == 2)  # "gone" went, which the directory had told
+
+
+def test_br15_a_directory_that_is_not_there_at_the_start_ends_nothing(agent, manifests, root, until):
+    running = agent()
+    manifests("web.yaml", pod())
+    until(lambda: mounted_below(root))
+    running.kill()
+    os.rename(manifests.path, f"{manifests.path}.away")
+    running = agent()
+    until(lambda: "static pods cannot be looked at" in running.log)
+    assert len(mounted_below(root)) == 1
+    os.mkdir(manifests.path)  # it can be listed now, and holds nothing
+    until(lambda: mounted_below(root) == [] and pod_directories(root) == [])
+
+
+def test_what_was_removed_while_no_agent_ran_ends_with_the_next(agent, manifests, root, mirror, until):
+    running = agent()
+    manifests("web.yaml", pod())
+    manifests("stays.yaml", pod("stays"))
+    until(lambda: len(mounted_below(root)) == 2 and mirror("stays") is not None)
+    assert running.stop() == 0
+    os.unlink(f"{manifests.path}/web.yaml")
+    agent()
+    until(lambda: pod_directories(root) == [mirror("stays").metadata.uid])
+    until(lambda: mirror() is None)
+
+
+def test_a_file_that_comes_back_while_its_pod_ends_is_mounted_again(agent, manifests, root, mirror, until, tmp_path):
+    running = agent()
+    manifests("web.yaml", pod())
+    until(mirror)
+    path = volume_path(root, mirror().metadata.uid)
+    until(lambda: is_mounted(path))
+    with open(f"{path}/held", "w"):  # it cannot be unmounted as long as this is open
+        os.unlink(f"{manifests.path}/web.yaml")
+        until(lambda: "is gone: pod" in running.log)
+        manifests("web.yaml", pod())
+    until(lambda: not os.path.exists(f"{path}/held") and is_mounted(path))
+    assert mirror().metadata.uid in path
+
+
+def test_a_static_pod_gets_a_claim(agent, manifests, root, store, until):
+    agent()
+    store.create(claim())
+    manifests("web.yaml", pod("web", claimed()))
+    until(lambda: any("/pods/" in path for path in mounted_below(root)))
+    os.unlink(f"{manifests.path}/web.yaml")
+    until(lambda: mounted_below(root) == [] and pod_directories(root) == [])
+
+
+@pytest.mark.parametrize("trouble", ["garbage", "directory"])
+def test_br54_static_pods_are_mounted_without_the_store(agent, manifests, root, until, trouble):
+    """The store cannot be read: static pods are mounted, ended, mounted again by the next agent all the same."""
+    os.makedirs(root)
+    spoilt = Path(root, "store.sqlite3")
+    if trouble == "garbage":
+        spoilt.write_bytes(b"no database at all" * 1000)
+    else:
+        spoilt.mkdir()
+    manifests("web.yaml", pod())
+    running = agent()
+    until(lambda: mounted_below(root))
+    assert "store" in running.log
+    running.kill()
+    running = agent()
+    assert len(mounted_below(root)) == 1
+    os.unlink(f"{manifests.path}/web.yaml")
+    until(lambda: "are not known yet" in running.log or mounted_below(root) == [] or "cannot be read" in running.log)
+    manifests("web.yaml", pod("other"))
+    until(lambda: len(mounted_below(root)) >= 1)
+    assert running.stop() == 0

@@ -85,7 +85,7 @@ class Stray:
 
 @dataclass(frozen=True, slots=True)
 class PodEntry:
-    """A pod's directory. ``unexpected`` is what does not belong there, ``plugin_files`` what plugins keep for the pod."""
+    """A pod's directory. ``unexpected`` does not belong there, ``plugin_files`` is what plugins keep for the pod."""
 
     uid: str
     path: str

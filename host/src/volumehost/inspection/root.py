@@ -57,10 +57,10 @@ def _list(path: str) -> tuple[str, frozenset[str]]:
 
 
 def who_works_on(root: str, kind: RootKind) -> str:
-    """Who works on it now, "" for nobody. Takes no lock."""
+    """Who works on it now, "" for nobody and for this process itself. Takes no lock."""
     if kind is RootKind.KUBELET:
         return kubelet_at_work(root)
     pid = lock_holder(root)
-    if pid is None:
+    if pid in (None, os.getpid()):
         return ""
     return f"process {pid}" if pid else "a process of another container"

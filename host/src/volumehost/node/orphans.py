@@ -83,7 +83,7 @@ def _remove_pod(pods: int, pod_uid: str, pod_dir: str) -> None:
         if "volumes" in children:
             remove_dirs_at(pod, "volumes", f"{pod_dir}/volumes")
         if "volume-subpaths" in children:
-            _remove_subpaths(pod, f"{pod_dir}/volume-subpaths")
+            remove_empty_subpaths(pod, f"{pod_dir}/volume-subpaths")
         if children != ["volumes"]:
             _remove_other_children(pod, pod_dir)
     finally:
@@ -112,8 +112,14 @@ def _remove_other_children(pod: int, pod_dir: str) -> None:
         raise first
 
 
-def _remove_subpaths(pod: int, path: str) -> None:
-    """Subpath targets are empty directories or empty files; one with content is kept (ORPHAN-09)."""
+def remove_empty_subpaths(pod: int, path: str) -> None:
+    """Remove the subpaths of a pod: targets are empty directories or empty files; one with content is kept (ORPHAN-09).
+
+    :param pod: a descriptor of the pod's directory.
+    :param path: what errors call the directory of its subpaths.
+    :raises StillMountedError: one is mounted.
+    :raises RemovalError: one has content.
+    """
     with ExitStack() as opened:
         for volume in _entries(pod, "volume-subpaths", opened):
             for container in _entries(*volume, opened):

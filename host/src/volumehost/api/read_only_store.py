@@ -109,12 +109,9 @@ class _ReadOnlyDatabase(Database):
         return self._connect()
 
     def _make_copy(self) -> tempfile.TemporaryDirectory[str]:
-        copy = tempfile.TemporaryDirectory(prefix="volumehost-store-", dir=_directory_for_copies())
+        copy = tempfile.TemporaryDirectory(prefix="volumehost-store-", dir=directory_for_copies())
         try:
-            store, log = _read_together(self.path)
-            for name, data in (("store", store), ("store-wal", log)):
-                with open(os.path.join(copy.name, name), "wb") as file:
-                    file.write(data)
+            copy_store(self.path, os.path.join(copy.name, "store"))
         except BaseException:
             copy.cleanup()
             raise
@@ -135,6 +132,17 @@ class _ReadOnlyDatabase(Database):
         if self._copy is not None:
             self._copy.cleanup()
             self._copy = None
+
+
+def copy_store(path: str, target: str) -> None:
+    """Write the store, as it is at one moment, to another place, whose directory is the caller's alone.
+
+    :raises StoreError: it changes too fast.
+    """
+    store, log = _read_together(path)
+    for name, data in ((target, store), (f"{target}-wal", log)):
+        with open(name, "wb") as file:
+            file.write(data)
 
 
 def _read_together(path: str) -> tuple[bytes, bytes]:
@@ -167,7 +175,7 @@ def _open_quietly(path: str, flags: int) -> int:
         return os.open(path, flags)
 
 
-def _directory_for_copies() -> str | None:
+def directory_for_copies() -> str | None:
     """Somewhere to write where the usual places for temporary files do not allow it."""
     try:
         tempfile.gettempdir()

@@ -102,3 +102,22 @@ def test_the_node_host_records_in_its_api(store, pod):
     host.flush_events(10)
     assert len(store.list(Event, "default").items) == 1
     assert host.get_event_recorder() is host.get_event_recorder()
+
+
+def test_br53_messages_that_differ_each_time_are_combined_after_some(store, pod):
+    now = [1_700_000_000.0]
+    recorder = ApiEventRecorder(lambda: store, "kubelet", "n1", wall_clock=lambda: now[0])
+    web = pod({"name": "v", "emptyDir": {}})
+    for number in range(25):
+        recorder.event(web, "Warning", "FailedMount", f"no answer to request {number}")
+        recorder.event(web, "Warning", "FailedMapVolume", "the same")
+        assert recorder.flush(10)
+    events = {event.message: event.count for event in store.list(Event, "default").items}
+    assert len(events) == 12
+    assert events["(combined from similar events): no answer to request 24"] == 15
+    assert events["the same"] == 25
+    assert events["no answer to request 9"] == 1
+    now[0] += 601
+    recorder.event(web, "Warning", "FailedMount", "no answer to request 25")
+    assert recorder.flush(10)
+    assert "no answer to request 25" in {event.message for event in store.list(Event, "default").items}

@@ -24,6 +24,12 @@ logger = logging.getLogger(__name__)
 _KNOWN_EVENTS = 512
 _QUEUED_EVENTS = 1024
 
+#: So many different messages for one reason and object are events of their own; the others that come within this many
+#: seconds of the first are one event, which shows the last of them: a number in an error would make each one new.
+_DIFFERENT_MESSAGES = 10
+_SIMILAR_SECONDS = 600.0
+_COMBINED = "(combined from similar events): "
+
 
 class _Key(NamedTuple):
     """What makes two events the same one that happened again."""
@@ -35,6 +41,23 @@ class _Key(NamedTuple):
     uid: str
     event_type: str
     reason: str
+    message: str
+
+
+@dataclass(slots=True)
+class _Similar:
+    """The messages that there were for one reason and object, since the first of them."""
+
+    since: float
+    messages: set[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    """How often something happened that is not written yet, when last, and in which words."""
+
+    count: int
+    when: float
     message: str
 
 
@@ -59,7 +82,8 @@ class ApiEventRecorder:
         self._host = host
         self._wall_clock = wall_clock
         self._condition = threading.Condition()
-        self._waiting: OrderedDict[_Key, tuple[int, float]] = OrderedDict()
+        self._waiting: OrderedDict[_Key, _Waiting] = OrderedDict()
+        self._similar: OrderedDict[_Key, _Similar] = OrderedDict()
         self._seen: OrderedDict[_Key, _Seen] = OrderedDict()
         self._running = False
         self._writing = False
@@ -73,10 +97,12 @@ class ApiEventRecorder:
         )  # fmt: skip
         log = logger.warning if event_type == "Warning" else logger.info
         with self._condition:
+            key = self._combined(key)
             if key not in self._seen and key not in self._waiting:
                 log("event on %s %s/%s: %s: %s", key.kind, key.namespace, key.name, reason, message)
-            count, _ = self._waiting.get(key, (0, 0.0))
-            self._waiting[key] = (count + 1, self._wall_clock())
+            former = self._waiting.get(key)
+            count = former.count + 1 if former is not None else 1
+            self._waiting[key] = _Waiting(count, self._wall_clock(), message)
             if len(self._waiting) > _QUEUED_EVENTS:
                 self._waiting.popitem(last=False)
             if not self._running:
@@ -89,6 +115,21 @@ class ApiEventRecorder:
         with self._condition:
             return self._condition.wait_for(lambda: not self._waiting and not self._writing, timeout)
 
+    def _combined(self, key: _Key) -> _Key:
+        """The key without its message when there have been many other ones; called with the lock."""
+        subject, now = key._replace(message=""), self._wall_clock()
+        similar = self._similar.get(subject)
+        if similar is None or now - similar.since > _SIMILAR_SECONDS:
+            similar = self._similar[subject] = _Similar(now, set())
+        self._similar.move_to_end(subject)
+        if len(self._similar) > _KNOWN_EVENTS:
+            self._similar.popitem(last=False)
+        if key.message not in similar.messages:
+            if len(similar.messages) >= _DIFFERENT_MESSAGES:
+                return key._replace(message=_COMBINED)
+            similar.messages.add(key.message)
+        return key
+
     def _run(self) -> None:
         while True:
             with self._condition:
@@ -98,26 +139,29 @@ class ApiEventRecorder:
                 if not self._condition.wait_for(lambda: bool(self._waiting), timeout=5.0):
                     self._running = False
                     return
-                key, (count, when) = self._waiting.popitem(last=False)
+                key, waiting = self._waiting.popitem(last=False)
                 self._writing = True
             try:
-                self._write(key, count, when)
+                self._write(key, waiting)
             except Exception as error:  # noqa: BLE001 - an event must not take its recorder down, nor be lost silently
-                logger.warning("event not recorded: %s %s %s: %s", key.name, key.reason, key.message, error)
+                logger.warning("event not recorded: %s %s %s: %s", key.name, key.reason, waiting.message, error)
 
-    def _write(self, key: _Key, count: int, when: float) -> None:
+    def _write(self, key: _Key, waiting: _Waiting) -> None:
         api = self._api()
         if api is None:
             return
         from volumehost.api.objects import Event, EventSource, ObjectMeta, ObjectReference
 
-        timestamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(when))
+        timestamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(waiting.when))
+        message = (_COMBINED if key.message == _COMBINED else "") + waiting.message
+        count = waiting.count
         namespace = key.namespace or "default"
         seen = self._seen.get(key)
         if seen is not None:
             total = seen.count + count
             try:
-                api.patch(Event, seen.event_name, {"count": total, "lastTimestamp": timestamp}, namespace)
+                change = {"count": total, "lastTimestamp": timestamp, "message": message[:1024]}
+                api.patch(Event, seen.event_name, change, namespace)
             except ObjectNotFoundError:
                 seen = None
             else:
@@ -134,7 +178,7 @@ class ApiEventRecorder:
                     uid=key.uid,
                 ),
                 reason=key.reason,
-                message=key.message[:1024],
+                message=message[:1024],
                 source=EventSource(component=self._component, host=self._host),
                 reporting_component=self._component,
                 first_timestamp=timestamp,
@@ -145,7 +189,7 @@ class ApiEventRecorder:
             try:
                 api.create(event)
             except ApiError as error:
-                logger.warning("event not recorded: %s %s %s: %s", key.name, key.reason, key.message, error)
+                logger.warning("event not recorded: %s %s %s: %s", key.name, key.reason, message, error)
                 return
             self._remember(key, _Seen(name, count))
 

@@ -11,6 +11,7 @@ from volumehost.errors import (
     error_chain,
     is_uncertain_progress_error,
 )
+from volumehost.node.attach_limit import LIMIT_EXCEEDED, is_exhausted, limit_message
 from volumehost.node.identity import split_unique_volume_name
 from volumehost.node.journal_format import FAILED
 from volumehost.node.operations import (
@@ -79,7 +80,7 @@ class AttachOperation:
                 return
             services.actual.mark_maybe_attached(use.volume, use.plugin.name, use.spec)
             services.control.begin()
-            device_path = self._attach(known)
+            device_path, news = self._attach(known)
         except BaseException as error:
             if known is None and _changed_nothing(error):
                 services.actual.mark_detached(use.volume)
@@ -87,16 +88,21 @@ class AttachOperation:
         steps.enter("mark-attached")
         services.actual.mark_attached(use.volume, use.plugin.name, use.spec, Attachability.TRUE, device_path)
         services.note({"v": use.volume, "att": ATTACHED, "dpath": device_path, **NO_FAILURE})
-        self._tell("Normal", "SuccessfulAttachVolume", f'AttachVolume.Attach succeeded for volume "{use.inner_name}"')
+        if news:
+            message = f'AttachVolume.Attach succeeded for volume "{use.inner_name}"'
+            self._tell("Normal", "SuccessfulAttachVolume", message)
 
-    def _attach(self, known: AttachedVolume | None) -> str:
-        """The device path; what was attached before a restart is asked for and not attached again (VERIFYATT-01)."""
+    def _attach(self, known: AttachedVolume | None) -> tuple[str, bool]:
+        """The device path, and whether it was attached now.
+
+        What was attached before a restart is asked for and not attached again (VERIFYATT-01).
+        """
         use, node = self._use, self._services.host.get_node_name()
         attacher = use.plugin.new_attacher()
         was_attached = known is not None and known.attachability is Attachability.TRUE
         if known is not None and was_attached and attacher.volumes_are_attached([use.spec], node).get(use.spec):
-            return known.device_path
-        return attacher.attach(use.spec, node)
+            return known.device_path, False
+        return attacher.attach(use.spec, node), True
 
     def _do_without(self, known: AttachedVolume | None, steps: Steps) -> None:
         """It needs no attaching any more: what may be attached already is undone, unless it is in use (BR-49)."""
@@ -125,6 +131,8 @@ class AttachOperation:
             if services.actual.get_mount(use.volume, each.pod_uid) is None:
                 services.note({**use_fields(each), "state": FAILED, **failure.fields()})
         self._tell("Warning", "FailedAttachVolume", event_message(failure.error))
+        if is_exhausted(use):
+            self._tell("Warning", LIMIT_EXCEEDED, limit_message(use))
 
     def _tell(self, event_type: str, reason: str, message: str) -> None:
         """An event on every pod that wants the volume (ATTACH-02)."""

@@ -6,7 +6,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from volumehost.errors import FailedPreconditionError, VolumeHostError, VolumesFailedError, WaitTimeoutError
-from volumehost.hookspecs import AttachableVolumePlugin
+from volumehost.node.attach_limit import LIMIT_EXCEEDED, is_exhausted, limit_message
 from volumehost.node.claims import ClaimPendingError
 from volumehost.node.journal_format import texts_of
 from volumehost.node.pending import OperationKey
@@ -23,9 +23,6 @@ logger = logging.getLogger(__name__)
 #: Seconds until volumes that could not be resolved are tried again: the first time, and at most.
 RESOLVE_SECONDS = 0.5
 RESOLVE_MAXIMUM_SECONDS = 30.0
-
-#: Reason of the event that the node has no attachment left for a volume (VM-07).
-LIMIT_EXCEEDED = "VolumeAttachmentLimitExceeded"
 
 
 class PodMounting:
@@ -109,15 +106,8 @@ class PodMounting:
         found = []
         for use in self._parts.services.desired.uses_of_pod(uid):
             need = self._actual.check(use.volume, uid, attachable=use.attachable).need
-            if need is not Need.ATTACH or not use.plugin.supports(AttachableVolumePlugin):
-                continue
-            try:
-                exhausted = use.plugin.verify_exhausted_resource(use.spec)
-            except Exception:
-                logger.debug("whether the node is at its limit for %s is not known", use.volume, exc_info=True)
-                continue
-            if exhausted:
-                found.append(f"this node cannot take another volume like {use.inner_name} of {use.plugin.name}")
+            if need is Need.ATTACH and is_exhausted(use):
+                found.append(limit_message(use))
         return found
 
     def _tell_exhausted(self, pod: Pod, lines: list[str]) -> None:
@@ -186,7 +176,16 @@ class PodMounting:
         self._record_problems(record)
         self._claims.follow(record)
         if record.errors:
+            self._tell_unable(record)
             self._parts.later(delay, lambda: self._resolve_again(record, delay))
+
+    def _tell_unable(self, record: PodRecord) -> None:
+        """A claim that is being looked after is in progress, and has events of its own (VM-08)."""
+        from volumehost.node.pod_events import tell_unable
+
+        in_progress = ClaimPendingError if self._claims.is_looked_after else ()
+        problems = {name: str(error) for name, error in record.errors.items() if not isinstance(error, in_progress)}
+        tell_unable(self._parts.services, record, problems)
 
     def _record_problems(self, record: PodRecord) -> None:
         """Why volumes cannot be resolved, for those who ask when this manager is gone (BR-83).

@@ -17,6 +17,14 @@ COMMANDS = {
     "status": ("volumehost.cli.status:status", "Show pods, their volumes, and what is being done about them."),
     "explain": ("volumehost.cli.explain:explain", "Explain why the volumes of a pod are not mounted, or not gone."),
     "export": ("volumehost.cli.export:export", "Print what containers get of a mounted pod's volumes, for a runtime."),
+    "inspect": (
+        "volumehost.cli.inspect:inspect",
+        "Show what lies under a root directory, a kubelet's too: mounts, their pods, and what is wrong.",
+    ),
+    "repair": (
+        "volumehost.cli.repair:repair",
+        "Clean up what 'volumehost inspect' finds: a dry run, unless --apply is given.",
+    ),
     "apply": ("volumehost.cli.apply:apply", "Create or update objects from manifests."),
     "get": ("volumehost.cli.get:get", "List objects of a kind, or one of them."),
     "describe": ("volumehost.cli.describe:describe", "Show one object in full, with its events."),

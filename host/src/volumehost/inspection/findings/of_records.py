@@ -66,7 +66,7 @@ def _devices(context: Context, pods: list[PodReport], devices: Iterable[DeviceRe
         if attached:
             yield Finding(
                 ATTACHMENT,
-                Severity.WARNING,
+                Severity.INFO,
                 name,
                 "",
                 (f"the journal says {attached}; no pod here has it",),

@@ -71,7 +71,7 @@ def _of_volume(
         yield Finding(
             BARE_DIRECTORY, Severity.ERROR, volume.mount_path, pod.uid, evidence, advice=_mount_again(context, pod)
         )
-    elif volume.state == "leftover" and (pod.state.abandoned or context.is_mount_promised(entry)):
+    elif volume.state == "leftover" and context.is_mount_promised(entry):
         yield from _half_removed(context, pod, volume, entry)
 
 

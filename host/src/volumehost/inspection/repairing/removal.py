@@ -56,8 +56,8 @@ def _remove_known_files(pod: int, path: str) -> None:
     with _below(pod, "plugins") as plugins:
         for plugin in _names(plugins):
             with _below(plugins, plugin) as directory:
-                for volume in _names(directory):
-                    _unlink(directory, volume, lambda name, found: name in MARKERS and stat.S_ISREG(found.st_mode))
+                for each in _names(directory):
+                    _unlink(directory, each, lambda name, found: name in MARKERS and stat.S_ISREG(found.st_mode))
     with _below(pod, "containers") as containers:
         for container in _names(containers):  # termination messages
             _unlink(containers, container, lambda _, found: stat.S_ISREG(found.st_mode))

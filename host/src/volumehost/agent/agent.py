@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from volumehost.agent.draining import drain
 from volumehost.agent.health import routes
@@ -29,9 +29,11 @@ from volumehost.errors import FailedPreconditionError
 from volumehost.hosts.layout import Layout
 from volumehost.hosts.lock import RootDirLock
 from volumehost.hosts.root_dir import prepare_root_dir
-from volumehost.metrics.exposition import NodeMetrics
 from volumehost.node.manager import VolumeManager
 from volumehost.node.turn import manager_in_turn
+
+if TYPE_CHECKING:
+    from volumehost.metrics.exposition import NodeMetrics
 
 logger = logging.getLogger(__name__)
 
@@ -68,7 +70,8 @@ class Agent:
         self, settings: AgentSettings, services: Sequence[Service] = (), *, notifier: Notifier | None = None
     ) -> None:
         self.settings = settings
-        self.metrics = NodeMetrics()
+        #: Where they are served; nothing is counted otherwise.
+        self.metrics = _metrics() if settings.http is not None else None
         #: What it is at, for people.
         self.phase = "it is starting"
         self.sources: PodSources | None = None
@@ -212,7 +215,7 @@ class Agent:
                 told_pods=True,
                 share_root=True,
                 controllers=True,
-                metrics=self.metrics.operations,
+                metrics=self.metrics.operations if self.metrics is not None else None,
                 exit_grace=settings.grace,
             )
             made.append(manager)
@@ -228,10 +231,11 @@ class Agent:
     def _work(self, manager: VolumeManager) -> None:
         self.heart = Heart(manager.parts)
         self.heart.start()
-        self.metrics.attach(manager)
         self._manager = manager
         with ExitStack() as stack:
-            stack.callback(self.metrics.detach)
+            if self.metrics is not None:
+                self.metrics.attach(manager)
+                stack.callback(self.metrics.detach)
             for service in self._services:
                 service.start(self)
                 stack.callback(self._end, service)
@@ -257,3 +261,9 @@ class Agent:
             sources.append(StaticPods(manager, self.settings.static_pods))
         sources.append(StoredPods(manager))
         return sources
+
+
+def _metrics() -> NodeMetrics:
+    from volumehost.metrics.exposition import NodeMetrics
+
+    return NodeMetrics()

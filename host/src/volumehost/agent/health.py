@@ -41,8 +41,9 @@ def routes(agent: Agent) -> dict[str, Route]:
     """``/healthz`` (also ``/livez``), ``/readyz`` and ``/metrics``, for a server of the agent."""
 
     def metrics(request: Request) -> Answer:
-        body, content_type = agent.metrics.text(request.accept)
-        return Answer(200, body, content_type)
+        if agent.metrics is None:
+            return Answer.of_text(404, "nothing is counted without --http\n")
+        return Answer(200, *agent.metrics.text(request.accept))
 
     def live(request: Request) -> Answer:
         return _answer("healthz", alive(agent), verbose="verbose" in request.query)

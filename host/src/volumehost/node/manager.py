@@ -172,6 +172,7 @@ class VolumeManager:
             upkeep.begin()
             if self._settings.adopt:
                 upkeep.begin_control()
+                upkeep.begin_housekeeping(orphans)
         except BaseException:
             self._at_work = None
             parts.close(self._exit_grace)

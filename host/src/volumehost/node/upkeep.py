@@ -12,11 +12,16 @@ if TYPE_CHECKING:
     from volumehost.api.client import ApiClient
     from volumehost.node.assembly import NodeParts
     from volumehost.node.mounting import PodMounting
+    from volumehost.node.orphan_care import OrphanCare
 
 logger = logging.getLogger(__name__)
 
 #: How long until an API that did not list its pods is asked again, in seconds.
 LEARN_SECONDS = 1.0
+
+#: How often pod directories that nobody owns are looked for, in seconds: pods that end take theirs with them, so that
+#: there are none as a rule.
+HOUSEKEEPING_SECONDS = 10.0
 
 #: How often everything is looked at, to heal what no event told of, in seconds.
 RESYNC_SECONDS = 600.0
@@ -62,6 +67,19 @@ class Upkeep:
         except ApiError as error:
             logger.warning("claims are not looked after yet: %s", error)
             self._parts.later(LEARN_SECONDS, self.begin_control)
+
+    def begin_housekeeping(self, orphans: OrphanCare) -> None:
+        """Take away from time to time what is left of pods that nobody knows (CONST-06)."""
+
+        def housekeep() -> None:
+            try:
+                orphans.housekeep()
+            except OSError as error:
+                logger.warning("pod directories cannot be looked at: %s", error)
+            finally:
+                self._parts.later(HOUSEKEEPING_SECONDS, housekeep)
+
+        self._parts.later(HOUSEKEEPING_SECONDS, housekeep)
 
     def _learn_again(self) -> None:
         self.learn_pods()

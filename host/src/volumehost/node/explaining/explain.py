@@ -60,15 +60,23 @@ def explain_recorded(
     from volumehost.node.recorded_status import read_status
 
     found = read_status(root_dir, api=store)
-    status = next((each for each in found.pods if (each.namespace, each.name) == (namespace, name)), None)
-    status = status or next((each for each in found.pods if each.uid == name), None)
-    if status is None:
-        raise ObjectNotFoundError(
-            f"there is no pod {namespace}/{name}",
-            subject=name,
-            hint="'volumehost status' lists what there is; -n names another namespace",
-        )
+    status = find_status(found, namespace, name)
     return _of_record(found, status, read_journal(Layout(found.root_dir).journal_file()), store, node_name)
+
+
+def find_status(found: NodeStatus, namespace: str, name: str) -> PodStatus:
+    """The pod of that name, or of that uid.
+
+    :raises ObjectNotFoundError: there is none.
+    """
+    for each in found.pods:
+        if (each.namespace, each.name) == (namespace, name) or each.uid == name:
+            return each
+    raise ObjectNotFoundError(
+        f"there is no pod {namespace}/{name}",
+        subject=name,
+        hint="'volumehost status' lists what there is; -n names another namespace",
+    )
 
 
 def _of_record(

@@ -16,6 +16,7 @@ COMMANDS = {
     "unmount": ("volumehost.cli.unmount:unmount", "Unmount the volumes of a pod, to the last directory."),
     "status": ("volumehost.cli.status:status", "Show pods, their volumes, and what is being done about them."),
     "explain": ("volumehost.cli.explain:explain", "Explain why the volumes of a pod are not mounted, or not gone."),
+    "plan": ("volumehost.cli.plan:plan", "Show what would be done to mount the volumes of a pod, without doing it."),
     "export": ("volumehost.cli.export:export", "Print what containers get of a mounted pod's volumes, for a runtime."),
     "inspect": (
         "volumehost.cli.inspect:inspect",

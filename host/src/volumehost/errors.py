@@ -23,6 +23,7 @@
     |-- MissingPrivilegeError           the process may not do it; says which privilege is missing
     |-- UnsafePathError                 a path from outside leads where it must not
     |-- RemovalError                    a directory cannot be removed; names what is left in it
+    |-- SELinuxLabelError               an SELinux label cannot be made, or conflicts with another
     |-- OwnershipError                  group and permissions of a volume could not be applied
     |-- PayloadError                    files of a volume could not be written
     |-- MountError                      the kernel or a mount helper refused
@@ -206,6 +207,10 @@ class MissingPrivilegeError(VolumeHostError):
 
 class UnsafePathError(VolumeHostError):
     """A path from a manifest, a driver or the disk would lead outside of where it belongs."""
+
+
+class SELinuxLabelError(VolumeHostError):
+    """An SELinux label cannot be made of what a pod says, or does not go with another that a volume has."""
 
 
 class OwnershipError(VolumeHostError):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 if TYPE_CHECKING:
-    from volumehost.api.objects import Pod
+    from volumehost.api.objects import Pod, SELinuxOptions
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -156,6 +156,17 @@ class HostUtils(Protocol):
 
     def make_rshared(self, path: str) -> None:
         """Put the path on a shared mount, so that later mounts reach containers (HOSTUTIL-09)."""
+        ...
+
+    def selinux_enabled(self) -> bool:
+        """Whether the kernel has SELinux on."""
+        ...
+
+    def selinux_file_label(self, options: SELinuxOptions) -> str:
+        """The label of files that a container with these options may use, "" where there is none (SEL-01).
+
+        :raises SELinuxLabelError: the options are no parts of a label, or the system's policy does not know it.
+        """
         ...
 
     def get_selinux_support(self, path: str) -> bool:

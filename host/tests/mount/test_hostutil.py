@@ -11,6 +11,7 @@ from volumehost.host_services import MountPoint
 from volumehost.mount.format import SafeFormatAndMount
 from volumehost.mount.hostutil import LinuxHostUtils
 from volumehost.mount.mounter import LinuxMounter
+from volumehost.mount.selinux import SELinux
 from volumehost.testing.fake_hostutil import FakeHostUtils
 from volumehost.testing.fake_mounter import FakeMounter, mount_point
 
@@ -134,19 +135,19 @@ def test_selinux_off_reads_no_table_hostutil10(tmp_path: Path) -> None:
         def list_mounts(self) -> list[MountPoint]:
             raise MountError("not to be read")
 
-    utils = LinuxHostUtils(Unreadable(), selinux_fs=str(tmp_path / "missing"))
+    utils = LinuxHostUtils(Unreadable(), selinux=SELinux(str(tmp_path / "missing")))
     assert utils.get_selinux_support(str(tmp_path)) is False
     assert utils.get_selinux_mount_context(str(tmp_path)) == ""
     empty = tmp_path / "empty"
     empty.mkdir()
-    assert LinuxHostUtils(Unreadable(), selinux_fs=str(empty)).get_selinux_support(str(tmp_path)) is False
+    assert LinuxHostUtils(Unreadable(), selinux=SELinux(str(empty))).get_selinux_support(str(tmp_path)) is False
 
 
 def test_selinux_of_the_containing_mount_hostutil10_hostutil11(tmp_path: Path, labelled: FakeMounter) -> None:
     selinux = tmp_path / "selinux"
     selinux.mkdir()
     (selinux / "enforce").touch()
-    utils = LinuxHostUtils(labelled, selinux_fs=str(selinux))
+    utils = LinuxHostUtils(labelled, selinux=SELinux(str(selinux)))
     assert utils.get_selinux_support(str(selinux)) is True
     assert utils.get_selinux_mount_context(str(selinux)) == "u:r:t:s0:c1,c2"
     assert utils.get_selinux_support("/") is False

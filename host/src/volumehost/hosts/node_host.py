@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from volumehost.hosts.tokens import Signer
     from volumehost.loader.entry_points import InstalledEntryPoints
     from volumehost.loader.manager import VolumePluginManager
+    from volumehost.mount.selinux import SELinux
     from volumehost.spec import Spec, VolumeConfig
     from volumehost.volumes import Mounter, Unmounter
 
@@ -59,7 +60,8 @@ class NodeHost:
 
     ``api`` is a client, a function that opens one at its first use, or None where there is no API (HOST-02).
     ``plugin_manager`` may be set later: the manager itself is given the host when it loads plugins. ``token_signer``
-    answers ``(namespace, service account, request)`` with the request and its status (HOST-04).
+    answers ``(namespace, service account, request)`` with the request and its status (HOST-04). ``selinux`` stands in
+    for the machine's own.
     """
 
     def __init__(
@@ -70,6 +72,7 @@ class NodeHost:
         api: ApiClient | Callable[[], ApiClient] | None = None,
         plugin_manager: VolumePluginManager | None = None,
         mounter: MountInterface | None = None,
+        selinux: SELinux | None = None,
         recorder: EventRecorder | None = None,
         token_signer: Signer | None = None,
         config: HostConfig | None = None,
@@ -80,6 +83,7 @@ class NodeHost:
         self._node_name = node_name or local_node_name()
         self._api = api
         self._mounter = mounter
+        self._selinux = selinux
         self._recorder = recorder
         self._config = config or HostConfig.for_root_dir(root_dir)
         self._objects = ApiObjects(self.get_kube_client, lambda: token_signer or self.default_token_signer())
@@ -313,7 +317,7 @@ class NodeHost:
         """Questions about paths of the host."""
         from volumehost.mount.hostutil import LinuxHostUtils
 
-        return LinuxHostUtils(self.get_mounter())
+        return LinuxHostUtils(self.get_mounter(), selinux=self._selinux)
 
     def get_subpather(self) -> Subpather:
         """Safe subpaths."""

@@ -5,15 +5,17 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from volumehost.errors import VolumeHostError
 from volumehost.host_services import MountInterface
 from volumehost.mount.places import Places, shared_places
 from volumehost.mount.refs import find_containing_mount
+from volumehost.mount.selinux import SELinux
 from volumehost.mount.sharing import make_rshared
 
-_SELINUX_FS: Final = "/sys/fs/selinux"
+if TYPE_CHECKING:
+    from volumehost.api.objects import SELinuxOptions
 
 
 class UnrecognisedFileTypeError(VolumeHostError):
@@ -23,13 +25,15 @@ class UnrecognisedFileTypeError(VolumeHostError):
 class LinuxHostUtils:
     """Answers from the machine itself; a path that does not answer raises DeadlineExceededError (a TimeoutError).
 
-    :param selinux_fs: where SELinux shows that it is on; for tests.
+    :param selinux: stands in for the machine's SELinux.
     """
 
-    def __init__(self, mounter: MountInterface, *, places: Places | None = None, selinux_fs: str = _SELINUX_FS) -> None:
+    def __init__(
+        self, mounter: MountInterface, *, places: Places | None = None, selinux: SELinux | None = None
+    ) -> None:
         self._mounter = mounter
         self._places = places if places is not None else shared_places()
-        self._selinux_fs = selinux_fs
+        self._selinux = selinux if selinux is not None else SELinux()
 
     def device_opened(self, path: str) -> bool:
         """Whether somebody holds the device open exclusively, as a mount does (HOSTUTIL-01).
@@ -114,16 +118,24 @@ class LinuxHostUtils:
         """
         make_rshared(path, self._places.resolve(path), self._mounter)
 
+    def selinux_enabled(self) -> bool:
+        """Whether the kernel has SELinux on."""
+        return self._selinux.enabled()
+
+    def selinux_file_label(self, options: SELinuxOptions) -> str:
+        """By the system's policy, and checked by the kernel (SEL-01)."""
+        return self._selinux.file_label(options)
+
     def get_selinux_support(self, path: str) -> bool:
         """Whether the mount that holds the path carries SELinux labels (HOSTUTIL-10)."""
-        if not self._selinux_is_on():
+        if not self._selinux.enabled():
             return False
         entry = find_containing_mount(self._places.resolve(path), self._mounter.list_mounts())
         return "seclabel" in entry.super_options or "seclabel" in entry.options
 
     def get_selinux_mount_context(self, path: str) -> str:
         """The mount's ``context=`` option without quotes, "" when there is none (HOSTUTIL-11)."""
-        if not self._selinux_is_on():
+        if not self._selinux.enabled():
             return ""
         entry = find_containing_mount(self._places.resolve(path), self._mounter.list_mounts())
         for option in entry.super_options:
@@ -131,10 +143,6 @@ class LinuxHostUtils:
             if name == "context":
                 return value.strip('"')
         return ""
-
-    def _selinux_is_on(self) -> bool:
-        return os.path.isdir(self._selinux_fs) and bool(os.listdir(self._selinux_fs))
-
 
 _FILE_TYPES: Final = (
     (stat.S_ISDIR, "Directory"),

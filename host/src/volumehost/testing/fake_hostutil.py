@@ -8,8 +8,12 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from volumehost.mount.hostutil import UnrecognisedFileTypeError
+
+if TYPE_CHECKING:
+    from volumehost.api.objects import SELinuxOptions
 
 _KNOWN = frozenset({"Directory", "File", "Socket", "CharDevice", "BlockDevice"})
 
@@ -23,7 +27,8 @@ class FakeHostUtils:
     :param owners: path to (uid, gid); (0, 0) where not given.
     :param modes: path to permission bits; 0755 for directories and 0644 for the rest where not given.
     :param opened_devices: devices that somebody holds open.
-    :param selinux: path prefixes whose mounts carry labels, to their ``context=`` option ("" for none).
+    :param selinux: path prefixes whose mounts carry labels, to their ``context=`` option ("" for none). Where there
+        are any, the machine has SELinux on.
     """
 
     def __init__(
@@ -108,6 +113,16 @@ class FakeHostUtils:
         resolved = self.eval_host_symlinks(path)
         if resolved not in self.shared:
             self.shared.append(resolved)
+
+    def selinux_enabled(self) -> bool:
+        """Whether the test named any path with labels."""
+        return bool(self._selinux)
+
+    def selinux_file_label(self, options: SELinuxOptions) -> str:
+        """As the policy of most systems has it; "" without a level."""
+        if not options.level or not self._selinux:
+            return ""
+        return f"{options.user or 'system_u'}:object_r:container_file_t:{options.level}"
 
     def get_selinux_support(self, path: str) -> bool:
         """Whether the path lies below one that the test named."""

@@ -23,6 +23,7 @@ from volumehost.inspection.tree import Tree
 from volumehost.mount.mountinfo import read_mount_table
 from volumehost.node.journal import read_boot_id
 from volumehost.node.journal_format import JournalContents, text_of
+from volumehost.spec import BLOCK_MODE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -105,12 +106,17 @@ def take_survey(
         drivers=drivers,
         files=files,
         answers=probe((path for path in index.paths() if path != root), seconds=answer_seconds),
-        loops=loops_below(root, [*index.table, *(each.mount for each in others.mounts)]),
+        loops=loops_below(root, [*index.table, *(each.mount for each in others.mounts)], _locks(devices)),
         others=others,
         problems=problems,
         now=now,
         bases=bases,
     )
+
+
+def _locks(devices: list[DeviceEntry]) -> list[str]:
+    """Where devices are mapped, each of which a loop device locks."""
+    return [f"{device.mount_path}/{uid}" for device in devices if device.mode == BLOCK_MODE for uid in device.pods]
 
 
 def _name_by_journal(known: KnownPods, journal: JournalContents) -> None:

@@ -131,7 +131,7 @@ class BlockPathHandler:
         """
         existing = loop.find(path)
         _detach_lost(path, existing)
-        return existing[0] if existing else loop.attach(path, label=_label(path))
+        return existing[0] if existing else loop.attach(path, label=mapping_label(path))
 
     @staticmethod
     def detach_file_device(path: str) -> None:
@@ -183,14 +183,14 @@ class BlockPathHandler:
         )
 
 
-def _label(path: str) -> str:
+def mapping_label(path: str) -> str:
     """By which a loop device is known again, whatever became of the path that it was attached at."""
     return f"volumehost-map:{hashlib.sha256(os.fsencode(path)).hexdigest()[:40]}"
 
 
 def _detach_lost(path: str, others: list[str]) -> None:
     for lost in loop.list_attached():
-        if lost.label == _label(path) and lost.device not in others:
+        if lost.label == mapping_label(path) and lost.device not in others:
             loop.detach(lost.device)
 
 

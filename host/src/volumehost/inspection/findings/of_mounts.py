@@ -14,7 +14,6 @@ from volumehost.spec import BLOCK_MODE
 
 if TYPE_CHECKING:
     from volumehost.host_services import MountPoint
-    from volumehost.inspection.loops import LoopUse
 
 
 def findings_of_mounts(
@@ -124,16 +123,13 @@ def _leaked_devices(context: Context, devices: Iterable[DeviceReport]) -> Iterat
 
 def _leaked_loops(context: Context) -> Iterator[Finding]:
     for loop in context.survey.loops:
-        if loop.used or _is_lock_in_use(context, loop):
+        if loop.used or (loop.lock_of and context.survey.index.at(loop.lock_of)):
             continue
         file = f"{loop.backing_file}{', which was deleted' if loop.deleted else ''}"
-        evidence = (f"it is attached to {file}", "nothing is mounted from it, and no other device uses it")
-        yield Finding(LEAKED_LOOP_DEVICE, Severity.WARNING, loop.device, "", evidence)
-
-
-def _is_lock_in_use(context: Context, loop: LoopUse) -> bool:
-    """Whether the device only keeps a mapped block device from going away, and that is mapped (BLOCK-07)."""
-    return bool(context.survey.index.at(loop.backing_file))
+        evidence = [f"it is attached to {file}", "nothing is mounted from it, and no other device uses it"]
+        if loop.lock_of:
+            evidence.append(f"it was to lock the device that was mapped at {loop.lock_of}")
+        yield Finding(LEAKED_LOOP_DEVICE, Severity.WARNING, loop.device, "", tuple(evidence))
 
 
 # --- other namespaces -----------------------------------------------------------------------------------------

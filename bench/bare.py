@@ -26,3 +26,12 @@ def umount(target: str) -> None:
     if _libc.umount2(os.fsencode(target), UMOUNT_NOFOLLOW) != 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number), target)
+
+
+def unmount_below(directory: str) -> None:
+    """Unmount all that is mounted below the directory, the last first."""
+    with open("/proc/self/mountinfo") as file:
+        paths = [line.split(" ", 5)[4] for line in file]
+    for path in reversed(paths):
+        if path.startswith(f"{directory}/"):
+            umount(path)

@@ -29,9 +29,9 @@ class ManagerCycle:
     """A manager with pods whose claims are bound; one cycle mounts a pod and takes it away again."""
 
     def __init__(self, base: str, endpoint: str, pods: int, *, volumes: int = 1, controllers: bool = False) -> None:
-        root = f"{base}/node-{volumes}{'-controlled' if controllers else ''}"
+        self.root = f"{base}/node-{volumes}{'-controlled' if controllers else ''}"
         self._manager = VolumeManager(
-            root, plugins=[CSIPlugin()], prober=NoProber(), node_name="bench", controllers=controllers
+            self.root, plugins=[CSIPlugin()], prober=NoProber(), node_name="bench", controllers=controllers
         )
         self._manager.__enter__()
         if controllers:
@@ -53,6 +53,11 @@ class ManagerCycle:
         """One cycle."""
         self._manager.mount_pod(self._pods[worker])
         self._manager.unmount_pod(f"pod-{worker}")
+
+    def mount_all(self) -> None:
+        """Mount every pod, and leave it so."""
+        for pod in self._pods:
+            self._manager.mount_pod(pod)
 
 
 def bound_claim(api: Any, name: str, handle: str, driver: str = DRIVER) -> None:

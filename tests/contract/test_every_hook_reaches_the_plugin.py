@@ -117,8 +117,8 @@ class EveryPlugin:
         return spec == "mine"
 
     @hookimpl
-    def find_device_mounts(self):
-        return ("a device",)
+    def find_device_mounts(self, known):
+        return ("a device", *known)
 
     @hookimpl
     def new_attacher(self):
@@ -245,7 +245,7 @@ def test_hooks_of_devices(loaded):
     assert plugin.new_device_unmounter() == "device unmounter"
     assert plugin.get_device_mount_refs("/dev/x") == ["/dev/x"]
     assert plugin.can_device_mount("mine")
-    assert plugin.find_device_mounts() == ("a device",)
+    assert plugin.find_device_mounts(("known",)) == ("a device", "known")
     assert plugin.new_attacher() == "attacher"
     assert own._passed_the_wrapper(1)
     assert plugin.new_detacher() == "detacher"

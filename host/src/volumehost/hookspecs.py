@@ -237,12 +237,13 @@ class DeviceMountableVolumePlugin(VolumePlugin, Protocol):
         """Whether this spec's device is mounted globally at all."""
 
     @hookspec(firstresult=True)
-    def find_device_mounts(self) -> Sequence[FoundDeviceMount]:
+    def find_device_mounts(self, known: Collection[str]) -> Sequence[FoundDeviceMount]:
         """The devices that are mounted globally here, or may be, as the plugin's own records on disk tell (BR-55).
 
-        Optional: none. Asked once when a node starts, so that a device that no pod's directory leads to any more is
-        unmounted all the same, where the host has no record of it. Only names and small files are to be read: what is
-        mounted there may hang.
+        Optional: none. Asked once by a node that has started, so that a device that no pod's directory leads to any
+        more is unmounted all the same, where the host has no record of it. Only names and small files are to be read:
+        what is mounted there may hang. ``known`` has the names of the volumes (``get_volume_name``) of whose devices
+        the host knows: they may be left out, which saves reading their records.
         """
         return ()
 

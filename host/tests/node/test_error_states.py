@@ -153,21 +153,18 @@ def _reconstructed(bench):
     """The volume as a restart finds it."""
     actual, use = bench.services.actual, bench.use
     actual.mark_detached(use.volume)
-    actual.add_reconstructed(
-        AttachedVolume(
-            use.volume,
-            bench.plugin.name,
-            use.spec,
-            Attachability.FALSE,
-            DeviceState.UNCERTAIN if use.device_mountable else DeviceState.NOT_MOUNTED,
-            device_owed=use.device_mountable,
-        )
+    volume = AttachedVolume(
+        use.volume,
+        bench.plugin.name,
+        use.spec,
+        Attachability.FALSE,
+        DeviceState.UNCERTAIN if use.device_mountable else DeviceState.NOT_MOUNTED,
+        device_owed=use.device_mountable,
     )
-    actual.add_reconstructed_mount(
-        MountedVolume(
-            use.volume, use.pod_uid, "web", "default", bench.plugin.name, "v", MountState.UNCERTAIN, reconstructed=True
-        )
+    mount = MountedVolume(
+        use.volume, use.pod_uid, "web", "default", bench.plugin.name, "v", MountState.UNCERTAIN, reconstructed=True
     )
+    actual.enter([volume], [mount])
 
 
 def test_operr03_scen19_a_final_error_does_not_unmark_what_a_restart_found(bench):

@@ -22,10 +22,8 @@ def populator(parts):
 def _found(parts, volume="a.b/p/x", uid="u1", **fields):
     """Something that a restart found."""
     actual = parts.services.actual
-    actual.add_reconstructed(AttachedVolume(volume, "a.b/p", None, Attachability.FALSE))
-    actual.add_reconstructed_mount(
-        MountedVolume(volume, uid, "web", "default", "a.b/p", "x", MountState.UNCERTAIN, **fields)
-    )
+    mount = MountedVolume(volume, uid, "web", "default", "a.b/p", "x", MountState.UNCERTAIN, **fields)
+    actual.enter([AttachedVolume(volume, "a.b/p", None, Attachability.FALSE)], [mount])
     return volume, uid
 
 

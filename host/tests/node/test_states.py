@@ -1,7 +1,5 @@
 """Desired and actual state of world (DSW, ASW rules)."""
 
-import dataclasses
-
 import pytest
 
 from volumehost.api.objects import ObjectMeta, PersistentVolume
@@ -259,7 +257,7 @@ def test_asw14_a_new_record_replaces_an_uncertain_one(attached):
 
 
 def test_asw15_being_mounted_ends_the_mark_of_reconstruction(attached):
-    assert attached.add_reconstructed_mount(_mount(reconstructed=True))
+    attached.enter([], [_mount(state=MountState.UNCERTAIN, reconstructed=True)])
     assert attached.get_mount("p/vol", "u1").reconstructed
     attached.put_mount(_mount(reconstructed=True))
     assert not attached.get_mount("p/vol", "u1").reconstructed
@@ -286,17 +284,39 @@ def test_scen21_unmounting_the_device_keeps_its_path(attached, spec):
 
 def test_asw21_reconstruction_never_overwrites(attached):
     attached.put_mount(_mount(mounter="m"))
-    assert not attached.add_reconstructed_mount(_mount())
-    assert not attached.add_reconstructed_mount(_mount(volume="unknown"))
+    found = [_mount(state=MountState.UNCERTAIN), _mount(uid="u2", state=MountState.UNCERTAIN)]
+    assert attached.enter([AttachedVolume("p/vol", "x", None, Attachability.TRUE)], found) == []
     assert attached.get_mount("p/vol", "u1").mounter == "m"
-    assert not attached.add_reconstructed(AttachedVolume("p/vol", "x", None, Attachability.TRUE))
-    assert attached.add_reconstructed_mount(_mount(uid="u2"))
     assert attached.get_mount("p/vol", "u2").state is MountState.UNCERTAIN
+    assert attached.get_volume("p/vol").plugin_name == "a.b/p"
+    assert attached.enter([AttachedVolume("p/new", "x", None, Attachability.TRUE)], []) == ["p/new"]
+
+
+def test_recon23_a_device_of_which_only_the_disk_tells_is_owed_its_unmount(attached):
+    """The record of it may have been lost while that of the pod's mount was not (BR-55, BR-56)."""
+    staged = AttachedVolume(
+        "p/vol", "x", None, Attachability.UNCERTAIN, DeviceState.UNCERTAIN, device_mount_path="/g", device_owed=True
+    )
+    attached.enter([staged], [])
+    found = attached.get_volume("p/vol")
+    assert (found.device_state, found.device_mount_path, found.device_owed) == (DeviceState.UNCERTAIN, "/g", True)
+    attached.set_device("p/vol", DeviceState.MOUNTED, device_mount_path="/newer")
+    attached.enter([staged], [])
+    assert attached.get_volume("p/vol").device_mount_path == "/newer"
+
+
+def test_the_recorded_spec_is_read_when_it_is_first_asked_for(changes, spec):
+    asked = []
+    actual = ActualState(changes, lambda name: asked.append(name) or spec)
+    actual.enter([AttachedVolume("p/vol", "x", None, Attachability.TRUE, spec_recorded=True)], [])
+    assert asked == []
+    assert actual.get_volume("p/vol").spec is actual.get_volume("p/vol").spec is spec
+    assert asked == ["p/vol"]
 
 
 def test_asw22_attachability_is_resolved_once(actual):
     volume = AttachedVolume("p/vol", "a.b/p", None, Attachability.UNCERTAIN, DeviceState.UNCERTAIN)
-    actual.add_reconstructed(volume)
+    actual.enter([volume], [])
     assert actual.uncertain_attachability() == ["p/vol"]
     actual.set_attachability("p/vol", Attachability.TRUE, "/dev/x")
     actual.set_attachability("p/vol", Attachability.FALSE, "/dev/y")
@@ -306,7 +326,7 @@ def test_asw22_attachability_is_resolved_once(actual):
 
 
 def test_recon33_a_device_that_was_mounted_meanwhile_keeps_its_newer_path(actual):
-    actual.add_reconstructed(AttachedVolume("p/vol", "a.b/p", None, Attachability.UNCERTAIN, DeviceState.UNCERTAIN))
+    actual.enter([AttachedVolume("p/vol", "a.b/p", None, Attachability.UNCERTAIN, DeviceState.UNCERTAIN)], [])
     actual.set_device("p/vol", DeviceState.MOUNTED, device_path="/dev/new", device_mount_path="/g")
     actual.set_attachability("p/vol", Attachability.TRUE, "/dev/old")
     assert actual.get_volume("p/vol").device_path == "/dev/new"
@@ -327,7 +347,7 @@ def test_snapshots_do_not_change(attached):
     attached.set_device("p/vol", DeviceState.MOUNTED)
     assert set(snapshot.pods) == {"u1"}
     assert snapshot.device_state is DeviceState.NOT_MOUNTED
-    with pytest.raises(dataclasses.FrozenInstanceError):
+    with pytest.raises(AttributeError):
         snapshot.pods["u1"].state = MountState.UNCERTAIN
 
 

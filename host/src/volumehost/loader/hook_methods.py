@@ -120,7 +120,7 @@ class HookMethods:
     def can_device_mount(self, spec: Spec) -> bool:
         self._missing("can_device_mount")
 
-    def find_device_mounts(self) -> Sequence[FoundDeviceMount]:
+    def find_device_mounts(self, known: Collection[str]) -> Sequence[FoundDeviceMount]:
         return ()
 
     def new_attacher(self) -> Attacher:

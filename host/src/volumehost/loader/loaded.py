@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -51,7 +51,7 @@ class LoadedPlugin(HookMethods):
         #: Whether new volumes may use it: False once its distribution was removed.
         self.offered = True
         self._lock = threading.Lock()
-        self._users: set[str] = set()
+        self._users: set[Hashable] = set()
         self._prepare: Callable[[], None] | None = None
         self._retired = False
         self.bind_hooks(hooks)
@@ -71,10 +71,10 @@ class LoadedPlugin(HookMethods):
 
     # --- who uses it ---
 
-    def hold(self, user: str) -> None:
+    def hold(self, *users: Hashable) -> None:
         """Mark the plugin as in use, so that it is neither unloaded nor replaced under a volume.
 
-        :param user: names the volume and pod; holding twice for one user is holding once.
+        :param users: each names a volume and pod as text; holding twice for one user is holding once.
         :raises PluginNotFoundError: it has been unloaded since it was looked up; look it up again.
         """
         with self._lock:
@@ -85,7 +85,7 @@ class LoadedPlugin(HookMethods):
                     subject=self.name,
                     hint="look it up again",
                 )
-            self._users.add(user)
+            self._users.update(users)
             prepare, self._prepare = self._prepare, None
         if prepare is not None:
             prepare()
@@ -98,7 +98,7 @@ class LoadedPlugin(HookMethods):
         if held:
             prepare()
 
-    def release(self, user: str) -> None:
+    def release(self, user: Hashable) -> None:
         """Take the mark away; the plugin may then be unloaded or replaced. Unknown users are ignored."""
         with self._lock:
             was_used = bool(self._users)
@@ -116,7 +116,7 @@ class LoadedPlugin(HookMethods):
     def users(self) -> frozenset[str]:
         """Who holds it."""
         with self._lock:
-            return frozenset(self._users)
+            return frozenset(map(str, self._users))
 
     def retire(self) -> bool:
         """Refuse any further user, unless somebody holds it now; whether it is retired."""

@@ -6,9 +6,10 @@ Operations and reconstruction write it, the reconciler reads it. Records handed 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from volumehost.errors import VolumeHostError
 from volumehost.node.records import AttachedVolume, MountCheck, MountedVolume
@@ -20,10 +21,14 @@ if TYPE_CHECKING:
 
 
 class ActualState:
-    """The volumes of the node; safe for threads. ``changed`` is told of every change, under the lock."""
+    """The volumes of the node; safe for threads. ``changed`` is told of every change, under the lock.
 
-    def __init__(self, changed: Changed) -> None:
+    ``recorded_spec`` reads the spec of a volume from where it was recorded, when it is first asked for after a restart.
+    """
+
+    def __init__(self, changed: Changed, recorded_spec: Callable[[str], Spec | None] = lambda _name: None) -> None:
         self._changed = changed
+        self._recorded_spec = recorded_spec
         self._lock = threading.Lock()
         self._volumes: dict[str, AttachedVolume] = {}
         self._by_pod: dict[str, dict[str, None]] = {}
@@ -79,14 +84,28 @@ class ActualState:
                 known.attachability, known.attached = Attachability.FALSE, True
                 self._changed(name, "")
 
-    def add_reconstructed(self, volume: AttachedVolume) -> bool:
-        """Enter a volume that a restart found (ASW-11); False when it is known already."""
+    def enter(self, volumes: Iterable[AttachedVolume], mounts: Iterable[MountedVolume]) -> list[str]:
+        """Take over what a restart found, uncertain as it is (ASW-11, ASW-21); returns the volumes that were new.
+
+        What is known already keeps its newer data, but for a device of which only the new ones tell (RECON-23). Their
+        records belong to this state from now on. Who enters them has everything looked at.
+        """
+        new = []
         with self._lock:
-            if volume.name in self._volumes:
-                return False
-            self._volumes[volume.name] = replace(volume, pods={})
-            self._changed(volume.name, "")
-            return True
+            for volume in volumes:
+                known = self._volumes.setdefault(volume.name, volume)
+                if known is volume:
+                    new.append(volume.name)
+                elif volume.device_state.may_be_mounted and not known.device_state.may_be_mounted:
+                    known.device_state, known.device_owed = volume.device_state, volume.device_owed
+                    known.device_mount_path = volume.device_mount_path
+                    known.spec = known.spec or volume.spec
+            for mount in mounts:
+                of_volume = self._volumes[mount.volume].pods
+                if mount.pod_uid not in of_volume:
+                    of_volume[mount.pod_uid] = mount
+                    self._by_pod.setdefault(mount.pod_uid, {})[mount.volume] = None
+        return new
 
     def mark_detached(self, name: str) -> None:
         """Forget the volume (ASW-12).
@@ -115,7 +134,7 @@ class ActualState:
                 return None
             attached = volume.attachability is not Attachability.FALSE
             if volume.pods or volume.device_state.may_be_mounted or attached:
-                return volume.snapshot()
+                return self._snapshot(volume)
             del self._volumes[name]
             return None
 
@@ -185,17 +204,6 @@ class ActualState:
             volume.from_directory = volume.from_directory and mount.state is not MountState.MOUNTED
             self._by_pod.setdefault(mount.pod_uid, {})[mount.volume] = None
             self._changed(mount.volume, mount.pod_uid)
-
-    def add_reconstructed_mount(self, mount: MountedVolume) -> bool:
-        """Enter what a restart found as uncertain, unless the pod has the volume already (ASW-21)."""
-        with self._lock:
-            volume = self._volumes.get(mount.volume)
-            if volume is None or mount.pod_uid in volume.pods:
-                return False
-            volume.pods[mount.pod_uid] = replace(mount, state=MountState.UNCERTAIN)
-            self._by_pod.setdefault(mount.pod_uid, {})[mount.volume] = None
-            self._changed(mount.volume, mount.pod_uid)
-            return True
 
     def mark_uncertain(self, name: str, pod_uid: str) -> None:
         """Something was begun that may or may not have changed the mount; unknown entries are ignored."""
@@ -293,7 +301,7 @@ class ActualState:
         """A snapshot of the volume."""
         with self._lock:
             volume = self._volumes.get(name)
-            return volume.snapshot() if volume is not None else None
+            return self._snapshot(volume) if volume is not None else None
 
     def is_left_over(self, name: str) -> bool:
         """Whether no pod has the volume, and it is or may be on the node all the same: staged or attached."""
@@ -366,6 +374,21 @@ class ActualState:
         with self._lock:
             return list(self._volumes)
 
+    def reconstructed_mounts(self) -> list[MountedVolume]:
+        """What a restart found, and nobody has mounted again."""
+        with self._lock:
+            return [
+                mount
+                for volume in self._volumes.values()
+                for mount in volume.pods.values()
+                if mount.reconstructed and mount.state is MountState.UNCERTAIN
+            ]
+
+    def volumes_with_devices(self) -> list[str]:
+        """Unique names of the volumes whose device is mounted or may be."""
+        with self._lock:
+            return [name for name, volume in self._volumes.items() if volume.device_state.may_be_mounted]
+
     def uncertain_attachability(self) -> list[str]:
         """Volumes whose attachability a restart left open (RECON-24)."""
         with self._lock:
@@ -376,6 +399,13 @@ class ActualState:
         with self._lock:
             found = [(name, pod_uid) for name, volume in self._volumes.items() for pod_uid in ("", *volume.pods)]
         return iter(found)
+
+    def _snapshot(self, volume: AttachedVolume) -> AttachedVolume:
+        """With its spec, which is read only now when a restart found the volume."""
+        if volume.spec_recorded:
+            volume.spec_recorded = False
+            volume.spec = volume.spec or self._recorded_spec(volume.name)
+        return volume.snapshot()
 
     def _known(self, name: str) -> AttachedVolume:
         volume = self._volumes.get(name)

@@ -28,6 +28,8 @@ from volumehost.node.pending import PendingOperations
 from volumehost.node.populator import Populator
 from volumehost.node.reconciler import DirtyKeys, Reconciler
 from volumehost.node.reconstruct import Reconstruction, reconstruct, resolve_attachability
+from volumehost.node.recorded_spec import spec_from_record
+from volumehost.node.second_look import SecondLook
 from volumehost.node.timers import Timers
 from volumehost.node.waiting import Waits
 from volumehost.node.workers import WorkerPool
@@ -85,6 +87,7 @@ class NodeParts:
     status: LiveStatus
     lock: RootDirLock
     found: Reconstruction
+    second_look: SecondLook
     owns_api: bool
 
     def later(self, seconds: float, function: Callable[[], None]) -> None:
@@ -148,7 +151,7 @@ def _start_locked(settings: Settings, root_dir: str, lock: RootDirLock) -> NodeP
         _share(host, root_dir)
     boot_id = settings.boot_id if settings.boot_id is not None else read_boot_id()
     journal = Journal(host.layout.journal_file(), boot_id=boot_id, wall_clock=settings.wall_clock)
-    journal.open()
+    contents = journal.open()
     for error in plugins.init_plugins(settings.plugins, settings.prober or _default_prober(), host):
         logger.warning("%s", error)
     dirty = DirtyKeys()
@@ -156,7 +159,7 @@ def _start_locked(settings: Settings, root_dir: str, lock: RootDirLock) -> NodeP
         plugins=plugins,
         host=host,
         desired=DesiredState(dirty.mark),
-        actual=ActualState(dirty.mark),
+        actual=ActualState(dirty.mark, lambda name: spec_from_record(journal.entry(name) or {})),
         journal=journal,
         timers=Timers(settings.clock),
         clock=settings.clock,
@@ -164,7 +167,7 @@ def _start_locked(settings: Settings, root_dir: str, lock: RootDirLock) -> NodeP
         control=LocalControl(host, plugins, enabled=settings.standalone, metrics=settings.metrics),
         observer=settings.observer,
     )
-    found = reconstruct(services, journal.entries())
+    found = reconstruct(services, contents)
     resolve_attachability(services, standalone=settings.standalone)
     return _wire(settings, services, dirty, found, lock)
 
@@ -200,6 +203,7 @@ def _wire(
         status=LiveStatus(services, pending, populator, claims),
         lock=lock,
         found=found,
+        second_look=SecondLook(services, pending, found, standalone=settings.standalone),
         owns_api=settings.api is None,
     )
 

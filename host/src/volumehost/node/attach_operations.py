@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from volumehost.loader.loaded import LoadedPlugin
     from volumehost.node.desired import VolumeUse
-    from volumehost.node.journal_format import Fields
+    from volumehost.node.journal_records import Fields
     from volumehost.node.records import AttachedVolume
     from volumehost.spec import Spec
 

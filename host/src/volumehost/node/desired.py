@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec.structs import replace
 
 from volumehost.spec import BLOCK_MODE
 
@@ -22,8 +25,7 @@ if TYPE_CHECKING:
 Changed = Callable[[str, str], None]
 
 
-@dataclass(frozen=True, slots=True)
-class VolumeUse:
+class VolumeUse(msgspec.Struct, frozen=True, gc=False):
     """One volume as one pod wants it; what the operations get (DSW-10).
 
     ``remounts``: the plugin wants its set-up repeated from time to time. ``size_limit`` is the local ephemeral limit in

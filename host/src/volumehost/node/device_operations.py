@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from volumehost.loader.loaded import LoadedPlugin
-    from volumehost.node.journal_format import Fields
+    from volumehost.node.journal_records import Fields
     from volumehost.node.records import AttachedVolume
 
 #: References of the device mount below here are global mounts themselves, not a pod's use of them (UTIL-19).

@@ -17,7 +17,7 @@ from volumehost.node.timers import Timers
 from volumehost.node.workers import WorkerPool
 
 if TYPE_CHECKING:
-    from volumehost.node.journal_format import Fields
+    from volumehost.node.journal_records import Fields
     from volumehost.node.operation_metrics import OperationLabels, OperationMetrics
 
 logger = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from volumehost.node.desired import VolumeUse
-    from volumehost.node.journal_format import Fields
+    from volumehost.node.journal_records import Fields
     from volumehost.spec import Spec
 
 

@@ -1,19 +1,19 @@
 """What the directories tell a restarted manager, where no journal does: volumes of pods, and devices (RECON, BR-55).
 
-Only names are read here; the plugins read their own records, and have a deadline for that.
+Only names and the mount table are read here; the plugins read their own records, and have a deadline for that.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Container, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from volumehost.errors import CapabilityMissingError, PluginCallError, PluginLookupError
+from volumehost.errors import CapabilityMissingError, PluginLookupError
 from volumehost.hookspecs import AttachableVolumePlugin, BlockVolumePlugin, DeviceMountableVolumePlugin
-from volumehost.mount.deadline import DeadlineRunner
-from volumehost.node.identity import unique_volume_name, unique_volume_name_of_pod
+from volumehost.node.identity import split_unique_volume_name, unique_volume_name, unique_volume_name_of_pod
+from volumehost.node.in_turn import in_turn
 from volumehost.node.operations import Services, plugin_user
 from volumehost.node.records import AttachedVolume, MountedVolume
 from volumehost.node.states import Attachability, DeviceState, MountState
@@ -80,91 +80,134 @@ class _Rebuilt(NamedTuple):
     volume: str
     spec: Spec | None = None
     device_mount_path: str | None = None
+    understood: bool = True
 
 
-def restore_directories(services: Services) -> tuple[int, int]:
-    """Enter the volumes of pods that no journal tells of; how many there are, and how many no plugin could rebuild."""
-    runner, count, failed = DeadlineRunner(), 0, 0
-    for directory in volume_directories(services.host.layout):
-        if services.actual.find_by_inner_name(directory.pod_uid, directory.name) is None:
-            failed += not _restore_directory(services, directory, runner)
-            count += 1
-    return count, failed
+class FoundOnDisk(NamedTuple):
+    """How many volumes of pods and devices were entered.
 
-
-def _restore_directory(services: Services, directory: VolumeDirectory, runner: DeadlineRunner) -> bool:
-    """RECON-10 to -25, with a name of its own for what the plugin cannot rebuild (RECON-40, improved).
-
-    Returns whether it could.
+    ``not_rebuilt``: of how many directories no plugin could make a volume, so that they can only be torn down
+    (RECON-16). ``understood``: that is none, and every plugin could tell its devices.
     """
-    found = _Rebuilt(unique_volume_name_of_pod(directory.plugin_name, directory.pod_uid, directory.name))
-    plugin = find_plugin(services, directory.plugin_name, directory.path)
-    if plugin is not None:
-        try:
-            found = runner.run(_rebuild, plugin, directory, found, timeout=REBUILD_SECONDS, what=directory.path)
-        except Exception as error:  # noqa: BLE001 - one volume that cannot be rebuilt must not hold up the others
-            logger.warning("volume directory %s cannot be rebuilt, only torn down: %s", directory.path, error)
-    if plugin is not None:
-        plugin.hold(plugin_user(found.volume, directory.pod_uid))
+
+    volumes: int = 0
+    not_rebuilt: int = 0
+    devices: int = 0
+    understood: bool = True
+
+
+def restore_directories(
+    services: Services, read_table: Callable[[], Container[str]], is_busy: Callable[[VolumeDirectory], bool] | None
+) -> FoundOnDisk:
+    """Enter the volumes of pods that no journal tells of.
+
+    :param read_table: gives the paths in the mount table; called when there is something to look up.
+    :param is_busy: says which directories are to be passed over; asked again when the plugin has answered.
+    """
+    unknown: dict[str, list[VolumeDirectory]] = {}
+    of_pod, known = "", frozenset[str]()
+    for directory in volume_directories(services.host.layout):
+        if directory.pod_uid != of_pod:
+            of_pod = directory.pod_uid
+            known = frozenset(mount.inner_name for mount in services.actual.mounts_of_pod(of_pod))
+        if directory.name not in known and not (is_busy and is_busy(directory)):
+            unknown.setdefault(directory.plugin_name, []).append(directory)
+    count, failed, mounted = 0, 0, read_table() if unknown else ()
+    for plugin_name, directories in unknown.items():
+        plugin = find_plugin(services, plugin_name, f"{len(directories)} volumes that were found on disk")
+        rebuilt = _rebuild_all(plugin, directories) if plugin is not None else map(_as_named_by_pod, directories)
+        found = list(zip(directories, rebuilt, strict=True))
+        if is_busy is not None:
+            found = [each for each in found if not is_busy(each[0]) and _is_there(each[0])]
+        count += len(found)
+        failed += sum(not volume.understood for _, volume in found)
+        if plugin is not None:
+            plugin.hold(*(plugin_user(volume.volume, directory.pod_uid) for directory, volume in found))
+        services.actual.enter(
+            [_attached_volume(*each) for each in found], [_mounted_volume(*each, mounted) for each in found]
+        )
+    return FoundOnDisk(count, failed, understood=not failed)
+
+
+def _rebuild_all(plugin: LoadedPlugin, directories: list[VolumeDirectory]) -> Iterator[_Rebuilt]:
+    """RECON-10 to -16, with a name of its own for what the plugin cannot rebuild (RECON-40, improved)."""
+    answers = in_turn(
+        lambda directory: _rebuild(plugin, directory),
+        directories,
+        seconds=REBUILD_SECONDS,
+        what=f"rebuilding volumes of {plugin.name}",
+    )
+    for directory, answer in zip(directories, answers, strict=True):
+        if isinstance(answer, BaseException):
+            logger.warning("volume directory %s cannot be rebuilt, only torn down: %s", directory.path, answer)
+            answer = _as_named_by_pod(directory)  # noqa: PLW2901
+        yield answer
+
+
+def _as_named_by_pod(directory: VolumeDirectory) -> _Rebuilt:
+    name = unique_volume_name_of_pod(directory.plugin_name, directory.pod_uid, directory.name)
+    return _Rebuilt(name, understood=False)
+
+
+def _is_there(directory: VolumeDirectory) -> bool:
+    """Still, by its name alone: what is mounted there may hang."""
+    return directory.name in _names(os.path.dirname(directory.path))
+
+
+def _attached_volume(directory: VolumeDirectory, found: _Rebuilt) -> AttachedVolume:
+    """RECON-20, -21, -23."""
     has_device = found.device_mount_path is not None
     shared = found.volume != unique_volume_name_of_pod(directory.plugin_name, directory.pod_uid, directory.name)
-    services.actual.add_reconstructed(
-        AttachedVolume(
-            name=found.volume,
-            plugin_name=directory.plugin_name,
-            spec=found.spec,
-            attachability=Attachability.UNCERTAIN if shared else Attachability.FALSE,
-            device_state=DeviceState.UNCERTAIN if has_device else DeviceState.NOT_MOUNTED,
-            device_mount_path=found.device_mount_path or "",
-            device_owed=has_device,
-            mode=directory.mode,
-        )
+    return AttachedVolume(
+        name=found.volume,
+        plugin_name=directory.plugin_name,
+        spec=found.spec,
+        attachability=Attachability.UNCERTAIN if shared else Attachability.FALSE,
+        device_state=DeviceState.UNCERTAIN if has_device else DeviceState.NOT_MOUNTED,
+        device_mount_path=found.device_mount_path or "",
+        device_owed=has_device,
+        mode=directory.mode,
     )
-    services.actual.add_reconstructed_mount(
-        MountedVolume(
-            volume=found.volume,
-            pod_uid=directory.pod_uid,
-            pod_name="",
-            pod_namespace="",
-            plugin_name=directory.plugin_name,
-            inner_name=directory.name,
-            state=MountState.UNCERTAIN,
-            mode=directory.mode,
-            spec=found.spec,
-            path=directory.path,
-            reconstructed=True,
-            from_directory=True,
-        )
+
+
+def _mounted_volume(directory: VolumeDirectory, found: _Rebuilt, mounted: Container[str]) -> MountedVolume:
+    """RECON-22. What is no mount now may never have been one: then nothing is missing there (RECON-25)."""
+    place = _mount_path(directory)
+    return MountedVolume(
+        volume=found.volume,
+        pod_uid=directory.pod_uid,
+        pod_name="",
+        pod_namespace="",
+        plugin_name=directory.plugin_name,
+        inner_name=directory.name,
+        state=MountState.UNCERTAIN,
+        mode=directory.mode,
+        spec=found.spec,
+        path=directory.path,
+        is_mount=True if directory.mode == FILESYSTEM_MODE and place in mounted else None,
+        reconstructed=True,
+        from_directory=True,
+        mount_point=place if place != directory.path else "",
     )
-    return found.spec is not None
 
 
-def _rebuild(plugin: LoadedPlugin, directory: VolumeDirectory, plain: _Rebuilt) -> _Rebuilt:
-    try:
-        return _ask_for_spec(plugin, directory, plain)
-    except Exception:
-        raise
-    except BaseException as error:  # on a thread of its own every one is the plugin's
-        raise PluginCallError(f"it tried to end the process ({error!r})", plugin=plugin.name) from error
-
-
-def _ask_for_spec(plugin: LoadedPlugin, directory: VolumeDirectory, plain: _Rebuilt) -> _Rebuilt:
+def _rebuild(plugin: LoadedPlugin, directory: VolumeDirectory) -> _Rebuilt:
     if directory.mode == BLOCK_MODE:
-        return _ask_for_block_spec(plugin, directory, plain)
+        return _ask_for_block_spec(plugin, directory)
     spec = plugin.construct_volume_spec(directory.name, _mount_path(directory)).spec
     if not _is_shared(plugin, spec):
-        return plain._replace(spec=spec)
+        return _as_named_by_pod(directory)._replace(spec=spec, understood=True)
     volume = unique_volume_name(plugin.name, plugin.get_volume_name(spec))
     return _Rebuilt(volume, spec, plugin.new_device_mounter().get_device_mount_path(spec))
 
 
-def _ask_for_block_spec(plugin: LoadedPlugin, directory: VolumeDirectory, plain: _Rebuilt) -> _Rebuilt:
+def _ask_for_block_spec(plugin: LoadedPlugin, directory: VolumeDirectory) -> _Rebuilt:
     """A block volume has a global map path in any case; the unmapper tells it, since making a mapper may write."""
     if not plugin.supports(BlockVolumePlugin):
         raise CapabilityMissingError(f"the volume plugin {plugin.name} has no raw block volumes", subject=plugin.name)
     spec = plugin.construct_block_volume_spec(directory.pod_uid, directory.name, directory.path)
     unmapper = plugin.new_block_volume_unmapper(directory.name, directory.pod_uid)
-    volume = plain.volume
+    volume = _as_named_by_pod(directory).volume
     if _is_shared(plugin, spec):
         volume = unique_volume_name(plugin.name, plugin.get_volume_name(spec))
     return _Rebuilt(volume, spec, unmapper.get_global_map_path(spec))
@@ -185,48 +228,51 @@ def _is_shared(plugin: LoadedPlugin, spec: Spec) -> bool:
 # --- devices ----------------------------------------------------------------------------------------------------
 
 
-def restore_devices(services: Services) -> int:
-    """Enter the devices that no pod's directory leads to any more (BR-55); returns how many."""
-    runner, count = DeadlineRunner(), 0
+def restore_devices(services: Services) -> tuple[int, bool]:
+    """Enter the devices that no pod's directory leads to any more (BR-55).
+
+    :returns: how many, and whether every plugin could tell.
+    """
+    known: dict[str, set[str]] = {}
+    for unique_name in services.actual.volumes_with_devices():
+        plugin_name, name = split_unique_volume_name(unique_name)
+        known.setdefault(plugin_name, set()).add(name)
+    count, told = 0, True
     for plugin in services.plugins.loaded_plugins():
         if "find_device_mounts" not in plugin.contract.implementations:
             continue
-        try:
-            found = runner.run(_find_devices, plugin, timeout=REBUILD_SECONDS, what=f"devices of {plugin.name}")
-        except Exception as error:  # noqa: BLE001 - one plugin that cannot tell must not hold up the others
-            logger.warning("the devices of the volume plugin %s that are mounted are not known: %s", plugin.name, error)
-            continue
-        for volume, device in found:
-            count += _restore_device(services, plugin, volume, device)
-    return count
-
-
-def _find_devices(plugin: LoadedPlugin) -> list[tuple[str, FoundDeviceMount]]:
-    try:
-        return [
-            (unique_volume_name(plugin.name, plugin.get_volume_name(device.spec)), device)
-            for device in plugin.find_device_mounts()
-        ]
-    except Exception:
-        raise
-    except BaseException as error:  # on a thread of its own every one is the plugin's
-        raise PluginCallError(f"it tried to end the process ({error!r})", plugin=plugin.name) from error
-
-
-def _restore_device(services: Services, plugin: LoadedPlugin, volume: str, device: FoundDeviceMount) -> bool:
-    known = services.actual.add_reconstructed(
-        AttachedVolume(
-            name=volume,
-            plugin_name=plugin.name,
-            spec=device.spec,
-            attachability=Attachability.UNCERTAIN,
-            device_state=DeviceState.UNCERTAIN,
-            device_mount_path=device.device_mount_path,
-            device_owed=True,
-            mode=device.spec.volume_mode(),
-            from_directory=True,
+        (found,) = in_turn(
+            lambda plugin: _find_devices(plugin, frozenset(known.get(plugin.name, ()))),
+            [plugin],
+            seconds=REBUILD_SECONDS,
+            what=f"finding devices of {plugin.name}",
         )
+        if isinstance(found, BaseException):
+            logger.warning("the devices of the volume plugin %s that are mounted are not known: %s", plugin.name, found)
+            told = False
+            continue
+        new = services.actual.enter([_device(plugin, *each) for each in found], ())
+        plugin.hold(*(plugin_user(volume, "") for volume in new))
+        count += len(new)
+    return count, told
+
+
+def _find_devices(plugin: LoadedPlugin, known: frozenset[str]) -> list[tuple[str, FoundDeviceMount]]:
+    return [
+        (unique_volume_name(plugin.name, plugin.get_volume_name(device.spec)), device)
+        for device in plugin.find_device_mounts(known)
+    ]
+
+
+def _device(plugin: LoadedPlugin, volume: str, device: FoundDeviceMount) -> AttachedVolume:
+    return AttachedVolume(
+        name=volume,
+        plugin_name=plugin.name,
+        spec=device.spec,
+        attachability=Attachability.UNCERTAIN,
+        device_state=DeviceState.UNCERTAIN,
+        device_mount_path=device.device_mount_path,
+        device_owed=True,
+        mode=device.spec.volume_mode(),
+        from_directory=True,
     )
-    if known:
-        plugin.hold(plugin_user(volume, ""))
-    return known

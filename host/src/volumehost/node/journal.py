@@ -22,22 +22,28 @@ from volumehost.node.journal_format import (
     MOUNTING,
     UNCERTAIN,
     UNMOUNTING,
-    Fields,
     JournalContents,
-    Key,
-    encode,
     header,
     key_of,
-    merge,
+    line_of,
     parse,
     snapshot,
 )
+from volumehost.node.journal_records import Fields, Key, Records, decode_text, encode_text
 
 logger = logging.getLogger(__name__)
 
-#: A journal larger than this many bytes, and four times what it has to say, is rewritten.
-COMPACT_ABOVE = 1 << 20
-COMPACT_FACTOR = 4
+#: A journal larger than this many bytes is rewritten when it is so many times larger than what it has to say, so that
+#: the next start has little to read; by who ends anyway a little sooner.
+COMPACT_ABOVE = 1 << 16
+COMPACT_FACTOR = 2.0
+COMPACT_FACTOR_AT_LEISURE = 1.2
+COMPACT_FACTOR_AT_END = 1.05
+
+#: What a line has beside its text.
+_LINE_BYTES = 10
+
+_MAYBE_MOUNTED = (MOUNTING, MOUNTED, UNMOUNTING, UNCERTAIN)
 
 
 def read_boot_id() -> str:
@@ -83,11 +89,12 @@ class Journal:
         self._sync_lock = threading.Lock()
         self._descriptor = -1
         self._size = 0
-        self._live: dict[Key, dict[str, Any]] = {}
-        self._keys_of_pod: dict[str, set[Key]] = {}
+        self._live = Records()
+        self._complete = False
         self._lazy: list[bytes] = []
         self._flush_arranged = False
-        self._live_size = 0
+        #: The size at which a compaction failed, so that the next one is tried a good deal later.
+        self._refused_at = 0
         self._written = 0
         self._synced = 0
 
@@ -101,18 +108,16 @@ class Journal:
         """
         contents = read_journal(self._path)
         rebooted = bool(contents.boot_id) and contents.boot_id != self._boot_id
-        for record in contents.entries.values():
-            self._merge(record)
+        self._live, self._complete = contents.records, contents.complete and contents.intact
         if rebooted:
-            for record in self._live.values():
-                _lose(record)
+            _lose_mounts(contents)
         for note in contents.notes:
             if contents.exists:
                 logger.warning("journal %s: %s", self._path, note)
         try:
             if contents.exists and (contents.newer_version or not contents.intact):
                 self._keep_aside("newer" if contents.newer_version else "damaged")
-            if contents.exists and contents.intact and not rebooted and contents.good_bytes < self._compact_above:
+            if contents.exists and contents.intact and not rebooted and contents.good_bytes < self._too_large():
                 self._descriptor = os.open(self._path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
                 os.ftruncate(self._descriptor, contents.good_bytes)
                 os.lseek(self._descriptor, 0, os.SEEK_END)
@@ -128,16 +133,16 @@ class Journal:
 
         :raises RootDirectoryError: the filesystem refused, for example because it is full; nothing was appended.
         """
-        lines = [encode(record) for record in records]
+        texts = [encode_text(record) for record in records]
         with self._lock:
             try:
-                self._append(b"".join((*self._lazy, *lines)))
+                self._append(b"".join([*self._lazy, *map(line_of, texts)]))
             except OSError as error:
                 raise root_directory_error(error, self._path, f"writing the journal {self._path}") from error
             self._lazy.clear()
-            for record in records:
-                self._merge(record)
-            if self._size > self._compact_above and self._size > COMPACT_FACTOR * self._live_size:
+            for record, text in zip(records, texts, strict=True):
+                self._live.merge(key_of(record), text, gone=bool(record.get("gone")))
+            if self._size > self._too_large():
                 self._compact()
             self._written += 1
             return self._written
@@ -151,18 +156,38 @@ class Journal:
         """
         with self._lock:
             if only_known:
-                records = tuple(record for record in records if key_of(record) in self._live)
-            lines = [encode(record) for record in records]
+                records = tuple(record for record in records if self._live.text(key_of(record)) is not None)
             for record in records:
-                self._merge(record)
-            self._lazy += lines
+                text = encode_text(record)
+                self._live.merge(key_of(record), text, gone=bool(record.get("gone")))
+                self._lazy.append(line_of(text))
             arranged, self._flush_arranged = self._flush_arranged, True
             return not arranged
 
+    def mark_complete(self) -> None:
+        """From now on the journal tells of every volume here: what was found in directories is recorded (RECON).
+
+        Best effort: without it the next start looks at the directories again.
+        """
+        with self._lock:
+            if self._complete:
+                return
+            try:
+                head = header(self._boot_id, self._wall_clock(), complete=True)
+                self._append(b"".join([*self._lazy, head]))
+            except OSError as error:
+                logger.warning("the journal could not be marked as complete: %s", error)
+                return
+            self._lazy.clear()
+            self._complete = True
+
     def arranged_flush(self) -> None:
-        """The flush that :meth:`note` asked for."""
+        """The flush that :meth:`note` asked for; after it the file is not left much larger than it has to be."""
         self._flush_arranged = False
         self.flush()
+        with self._lock:
+            if self._descriptor >= 0 and self._size > self._too_large(COMPACT_FACTOR_AT_LEISURE):
+                self._compact()
 
     def flush(self) -> None:
         """Append the outcomes that wait: best effort, because losing them does no harm."""
@@ -195,20 +220,26 @@ class Journal:
             self._synced = upto
 
     def entry(self, volume: str, pod: str = "") -> dict[str, Any] | None:
-        """A copy of what is recorded of the key."""
+        """What is recorded of the key."""
         with self._lock:
-            found = self._live.get((volume, pod))
-            return dict(found) if found is not None else None
+            text = self._live.text((volume, pod))
+        return decode_text(text) if text is not None else None
+
+    def has(self, volume: str, pod: str = "") -> bool:
+        """Whether anything is recorded of the key; much cheaper than :meth:`entry`."""
+        with self._lock:
+            return self._live.text((volume, pod)) is not None
 
     def keys_of_pod(self, pod: str) -> list[Key]:
         """All keys that concern the pod."""
         with self._lock:
-            return sorted(self._keys_of_pod.get(pod, ()))
+            return self._live.keys_of_pod(pod)
 
     def entries(self) -> dict[Key, dict[str, Any]]:
-        """A copy of all that is recorded."""
+        """All that is recorded."""
         with self._lock:
-            return {key: dict(record) for key, record in self._live.items()}
+            texts = list(self._live.texts())
+        return {key: decode_text(text) or {} for key, text in texts}
 
     @property
     def size(self) -> int:
@@ -220,6 +251,8 @@ class Journal:
         if self._descriptor >= 0:
             self.flush()
         with self._sync_lock, self._lock:
+            if self._descriptor >= 0 and self._size > self._too_large(COMPACT_FACTOR_AT_END):
+                self._compact()
             descriptor, self._descriptor = self._descriptor, -1
             if descriptor >= 0:
                 with contextlib.suppress(OSError):
@@ -228,14 +261,10 @@ class Journal:
 
     # --- inside the lock --------------------------------------------------------------------------------------
 
-    def _merge(self, record: Fields) -> None:
-        key = merge(self._live, record)
-        if key in self._live:
-            self._keys_of_pod.setdefault(key[1], set()).add(key)
-        elif key[1] in self._keys_of_pod:
-            self._keys_of_pod[key[1]].discard(key)
-            if not self._keys_of_pod[key[1]]:
-                del self._keys_of_pod[key[1]]
+    def _too_large(self, factor: float = COMPACT_FACTOR) -> float:
+        """The size in bytes above which the file is rewritten."""
+        said = self._live.size - self._live.replaced + _LINE_BYTES * len(self._live)
+        return max(self._compact_above, factor * said, factor * self._refused_at)
 
     def _append(self, data: bytes) -> None:
         view = memoryview(data)
@@ -257,18 +286,19 @@ class Journal:
         except OSError as error:
             logger.warning("the journal %s could not be compacted, it grows on: %s", self._path, error)
             self._descriptor, self._size = former, former_size
-            self._live_size = former_size  # do not try again before it has grown a good deal
+            self._refused_at = former_size  # do not try again before it has grown a good deal
             return
+        self._refused_at = 0
         os.close(former)
 
     def _rewrite(self) -> None:
         """Replace the file by a snapshot, durably, and append to that from now on."""
-        data = snapshot(self._live, self._boot_id, self._wall_clock()) if self._live else self._new_header()
+        data = snapshot(self._live.tidied(), self._boot_id, self._wall_clock(), complete=self._complete)
         # Opened first: after the rename nothing may fail, or what is appended would go to a file without a name.
         directory = os.open(os.path.dirname(self._path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             self._descriptor = self._replace_file(data)
-            self._size = self._live_size = len(data)
+            self._size = len(data)
             _sync_directory(directory, self._path)
         finally:
             os.close(directory)
@@ -290,9 +320,6 @@ class Journal:
             raise
         return descriptor
 
-    def _new_header(self) -> bytes:
-        return header(self._boot_id, self._wall_clock())
-
     def _keep_aside(self, kind: str) -> None:
         """Link the present file to a name of its own: evidence for people, and not lost to a newer program."""
         for number in range(1000):
@@ -304,12 +331,16 @@ class Journal:
             return
 
 
-def _lose(record: dict[str, Any]) -> None:
-    """No mount survives a reboot, whatever the record says; directories and attachments may."""
-    if record.get("state") in (MOUNTING, MOUNTED, UNMOUNTING, UNCERTAIN):
-        record["state"] = LOST
-    if record.get("dev") in (MOUNTING, MOUNTED, UNMOUNTING, UNCERTAIN):
-        record["dev"] = LOST
+def _lose_mounts(contents: JournalContents) -> None:
+    """No mount survives a reboot, whatever the records say; directories and attachments may."""
+    for record in list(contents.for_restart()):
+        lost = {}
+        if record.state in _MAYBE_MOUNTED:
+            lost["state"] = LOST
+        if record.dev in _MAYBE_MOUNTED:
+            lost["dev"] = LOST
+        if lost:
+            contents.records.merge((record.v, record.p), encode_text({"v": record.v, "p": record.p, **lost}))
 
 
 def _sync_directory(descriptor: int, path: str) -> None:

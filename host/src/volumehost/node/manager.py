@@ -168,7 +168,7 @@ class VolumeManager:
                 at_work.unmounting.finish_what_was_begun()
             elif not self._told_pods:
                 parts.populator.set_known(())
-            parts.reconciler.run()
+            parts.reconciler.resync()
             upkeep.begin()
             if self._settings.adopt:
                 upkeep.begin_control()
@@ -315,6 +315,8 @@ class VolumeManager:
         self._check_privileges()
         unmounting, label = self._now.unmounting, f"{namespace}/{name}"
         pod, uids = unmounting.uids_of(name, namespace)
+        if not uids and self._now.parts.second_look.take():
+            pod, uids = unmounting.uids_of(name, namespace)
         if not uids:
             raise ObjectNotFoundError(
                 "there is no such pod",

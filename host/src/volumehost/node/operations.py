@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from volumehost.errors import (
     OperationError,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from volumehost.node.actual import ActualState
     from volumehost.node.desired import DesiredState, VolumeUse
     from volumehost.node.journal import Journal
-    from volumehost.node.journal_format import Fields
+    from volumehost.node.journal_records import Fields
     from volumehost.node.local_control import LocalControl
     from volumehost.node.pending import OperationKey, PendingOperation
     from volumehost.node.timers import Timers
@@ -259,6 +259,16 @@ def pod_details(unique_name: str, namespace: str, name: str, uid: str) -> str:
     return f'(UniqueName: "{unique_name}") pod "{namespace}/{name}" (UID: "{uid}")'
 
 
-def plugin_user(volume: str, pod_uid: str) -> str:
+class PluginUser(NamedTuple):
+    """Who holds a plugin; there are as many as volumes, so the text is made when somebody reads it."""
+
+    volume: str
+    pod_uid: str
+
+    def __str__(self) -> str:
+        return f"{self.volume} of pod {self.pod_uid}" if self.pod_uid else f"device of {self.volume}"
+
+
+def plugin_user(volume: str, pod_uid: str) -> PluginUser:
     """Who holds a plugin: the volume and the pod, or the volume's device when the pod is empty."""
-    return f"{volume} of pod {pod_uid}" if pod_uid else f"device of {volume}"
+    return PluginUser(volume, pod_uid)

@@ -99,7 +99,7 @@ class Reconciler:
         self._stopped = False
 
     def resync(self) -> None:
-        """Look at everything: rarely, to heal what no event told of."""
+        """Look at everything: when a restart has found what is there, and rarely, to heal what no event told of."""
         for volume, pod_uid in (*self._services.desired.keys(), *self._services.actual.keys()):
             self._dirty.mark(volume, pod_uid)
         self.run()
@@ -224,7 +224,7 @@ class Reconciler:
             return
         found = self._services.actual.forget_unless_held(volume)
         if found is None:
-            if self._services.journal.entry(volume) is not None:
+            if self._services.journal.has(volume):
                 self._services.note({"v": volume, "gone": True})
             self._notify(volume)
         elif found.pods:

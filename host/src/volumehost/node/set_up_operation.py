@@ -38,7 +38,7 @@ from volumehost.node.states import MountState
 if TYPE_CHECKING:
     from volumehost.node.desired import VolumeUse
     from volumehost.node.expansion import NodeExpansion
-    from volumehost.node.journal_format import Fields
+    from volumehost.node.journal_records import Fields
     from volumehost.spec import Spec
     from volumehost.volumes import Attacher, BlockVolumeMapper, Mounter
 

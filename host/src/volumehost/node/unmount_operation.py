@@ -13,7 +13,7 @@ from volumehost.node.pending import OperationKey
 
 if TYPE_CHECKING:
     from volumehost.loader.loaded import LoadedPlugin
-    from volumehost.node.journal_format import Fields
+    from volumehost.node.journal_records import Fields
     from volumehost.node.records import MountedVolume
 
 logger = logging.getLogger(__name__)

@@ -7,6 +7,7 @@ import random
 from typing import TYPE_CHECKING
 
 from volumehost.errors import ApiError
+from volumehost.node.second_look import SECOND_LOOK_SECONDS
 
 if TYPE_CHECKING:
     from volumehost.api.client import ApiClient
@@ -47,6 +48,7 @@ class Upkeep:
         """Arrange what comes again and again."""
         self._parts.timers.call_later(RESYNC_SECONDS, self._resync)
         self._parts.later(_sync_delay(), self._sync)
+        self._parts.later(SECOND_LOOK_SECONDS, self._look_again)
         self._parts.later(EXPIRE_SECONDS, self._expire_events)
 
     def learn_pods(self) -> None:
@@ -84,6 +86,10 @@ class Upkeep:
     def _learn_again(self) -> None:
         self.learn_pods()
         if self._parts.populator.complete:
+            self._parts.reconciler.resync()
+
+    def _look_again(self) -> None:
+        if self._parts.second_look.take():
             self._parts.reconciler.resync()
 
     def _resync(self) -> None:

@@ -133,9 +133,8 @@ def test_metric05_what_a_restart_found_and_what_it_could_not_make_a_volume_of(
             super().step(name, *details)
 
     measured(Forgetful(), adopt=True)
-    seen = scrape()
-    assert seen.value("reconstruct_volume_operations_total") == 3
-    assert seen.value("reconstruct_volume_operations_errors_total") == 2
+    until(lambda: scrape().value("reconstruct_volume_operations_total") == 3)
+    assert scrape().value("reconstruct_volume_operations_errors_total") == 2
     until(lambda: scrape().value("force_cleaned_failed_volume_operations_total") == 1)
     assert scrape().value("force_cleaned_failed_volume_operation_errors_total") >= 1  # its plugin is not there
 

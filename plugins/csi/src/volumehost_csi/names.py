@@ -87,7 +87,12 @@ def target_path(host: VolumeHost, pod_uid: str, name: str) -> str:
 
 def staging_path(host: VolumeHost, driver: str, handle: str) -> str:
     """The global mount of a volume (CSI-PATH-03); its record lies beside it."""
-    return f"{host.get_plugin_dir(PLUGIN_NAME)}/{check_driver_name(driver)}/{_sha256(handle)}/globalmount"
+    return f"{host.get_plugin_dir(PLUGIN_NAME)}/{staging_component(driver, handle)}/globalmount"
+
+
+def staging_component(driver: str, handle: str) -> str:
+    """The directory of a staged volume below the plugin's own."""
+    return f"{check_driver_name(driver)}/{_sha256(handle)}"
 
 
 def driver_of_staging_path(host: VolumeHost, path: str) -> str:

@@ -214,7 +214,7 @@ class CSIPlugin:
         return self._any_host().get_mounter().get_mount_refs(device_mount_path)
 
     @hookimpl
-    def find_device_mounts(self) -> Sequence[FoundDeviceMount]:
+    def find_device_mounts(self, known: Collection[str]) -> Sequence[FoundDeviceMount]:
         """Devices that are staged or may be, by their records (BR-55).
 
         Asked at every start: a host that has had no CSI volume loads nothing for it.
@@ -224,7 +224,7 @@ class CSIPlugin:
             return ()
         from volumehost_csi.reconstruct import device_mounts
 
-        return device_mounts(self._services)
+        return device_mounts(self._services, known)
 
     # --- attaching ------------------------------------------------------------------------------------------
 

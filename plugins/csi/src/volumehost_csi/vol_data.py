@@ -13,6 +13,8 @@ import os
 from collections.abc import Mapping
 from typing import Final
 
+import msgspec
+
 from volumehost.errors import VolumeHostError
 
 FILE_NAME: Final = "vol_data.json"
@@ -31,6 +33,9 @@ _MODE: Final = 0o640
 #: A record has a few hundred bytes; a handle may have some thousand.
 _USUAL_BYTES: Final = 1 << 13
 _MOST_BYTES: Final = 1 << 20
+
+
+_decode: Final = msgspec.json.Decoder(dict[str, str]).decode
 
 
 class BrokenRecordError(VolumeHostError):
@@ -64,6 +69,14 @@ def _parse(data: bytes, path: str) -> dict[str, str]:
         raise _broken(path, "it is empty")
     if len(data) > _MOST_BYTES:
         raise _broken(path, f"it has more than {_MOST_BYTES} bytes")
+    try:
+        return _decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return _parse_slowly(data, path)
+
+
+def _parse_slowly(data: bytes, path: str) -> dict[str, str]:
+    """What the fast decoder refuses: another encoding, or what deserves to be told what is wrong with it."""
     try:
         content = json.loads(data)
     except (ValueError, RecursionError) as error:

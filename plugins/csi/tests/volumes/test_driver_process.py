@@ -179,7 +179,7 @@ def test_a_host_that_is_restarted_takes_the_volume_down(start, steps):
     first.shutdown()
     second = start()
     assert second.get_volume_name(second.construct_volume_spec("pv-1", path).spec) == f"{NAME}^vol-1"
-    assert [each.device_mount_path for each in second.find_device_mounts()]
+    assert [each.device_mount_path for each in second.find_device_mounts(())]
     steps.unpublish(second)
     steps.unstage(second)
     assert left(second) == []

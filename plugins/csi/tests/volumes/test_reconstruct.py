@@ -95,7 +95,7 @@ def test_csi_plug_31_a_block_volume(plugin, csi_driver, make_pv, pod, host, api)
 @pytest.mark.root
 def test_br_55_devices_are_found_by_their_records(plugin, host, csi_driver, staged, make_pv, pod, caplog):
     csi_driver()
-    assert list(plugin.find_device_mounts()) == []
+    assert list(plugin.find_device_mounts(())) == []
     filesystem = staged()
     block = make_pv("pv-2", handle="vol-2", spec={"volume_mode": "Block"})
     mapper = plugin.new_block_volume_mapper(block, pod)
@@ -107,12 +107,13 @@ def test_br_55_devices_are_found_by_their_records(plugin, host, csi_driver, stag
     vol_data.write(f"{base}/{NAME}/1111", {"driverName": "../..", "volumeHandle": "vol-1"})
     with open(f"{base}/volumeDevices/broken/data/vol_data.json", "w"):
         pass
-    found = {each.device_mount_path: plugin.get_volume_name(each.spec) for each in plugin.find_device_mounts()}
+    found = {each.device_mount_path: plugin.get_volume_name(each.spec) for each in plugin.find_device_mounts(())}
     assert found == {
         plugin.new_device_mounter().get_device_mount_path(filesystem): f"{NAME}^vol-1",
         mapper.get_global_map_path(block): f"{NAME}^vol-2",
     }
     assert "cannot be told by its record" in caplog.text
+    assert plugin.find_device_mounts({f"{NAME}^vol-1", f"{NAME}^vol-2", "no name of a CSI volume"}) == []
 
 
 # --- migration ------------------------------------------------------------------------------------------------

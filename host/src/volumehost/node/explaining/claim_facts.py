@@ -22,18 +22,16 @@ if TYPE_CHECKING:
     from volumehost.control.plane import ControlPlane
 
 
-_NO_CLASS = (
-    "give the claim a storageClassName ('volumehost get storageclasses' lists them), or apply a PersistentVolume that "
-    "suits it"
-)
+#: How many storage classes are named.
+_NAMES = 5
 
 
 @dataclass(slots=True)
 class ClaimFacts:
     """What is known of a claim; ``phase`` is the one of the sequence that it is in, "" once it is bound.
 
-    ``step`` is what the controllers are doing for it, or wait for. ``attempts``, ``retry_in`` (seconds) and ``error``
-    are those of the controllers' last failure.
+    ``step`` is what the controllers are doing for it, or wait for; ``told``: they have said so themselves.
+    ``attempts``, ``retry_in`` (seconds) and ``error`` are those of their last failure.
     """
 
     name: str
@@ -42,6 +40,7 @@ class ClaimFacts:
     volume: PersistentVolume | None = None
     phase: str = ""
     step: str = ""
+    told: bool = False
     attempts: int = 0
     retry_in: float | None = None
     error: list[str] = field(default_factory=list)
@@ -86,6 +85,15 @@ def claim_facts(
     return facts
 
 
+def no_class_advice(api: ApiClient) -> str:
+    """What to do about a claim that no volume suits, and that has no storage class."""
+    from volumehost.api.objects import StorageClass
+
+    names = [each.metadata.name for each in api.list(StorageClass).items]
+    shown = f"those there are: {', '.join(names[:_NAMES])}" if names else "there is none yet"
+    return f"give the claim a storageClassName ({shown}), or apply a PersistentVolume that suits it"
+
+
 def _read(facts: ClaimFacts, api: ApiClient, namespace: str, name: str, *, made_for_pod: bool) -> None:
     from volumehost.api.objects import PersistentVolume, PersistentVolumeClaim, StorageClass
 
@@ -128,10 +136,11 @@ def _ask(facts: ClaimFacts, api: ApiClient, claim: PersistentVolumeClaim, plane:
         facts.error = [
             f"{event.reason}: {line}" if not n else line for n, line in enumerate(event.message.splitlines())
         ]
-    if not facts.step and not facts.error:
+    facts.told = bool(facts.step or facts.error)
+    if not facts.told:
         facts.step = _expected(facts)
     if not facts.error and facts.phase == sequence.BIND and not facts.class_name and not facts.storage_class:
-        facts.advice = [_NO_CLASS]
+        facts.advice = [no_class_advice(api)]
 
 
 def _expected(facts: ClaimFacts) -> str:

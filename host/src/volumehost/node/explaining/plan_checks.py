@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from volumehost.node.explaining.plan_places import Places
     from volumehost.storage_driver import DriverStatus
 
-_NO_DRIVER = "neither installed nor registered (pip installs drivers; 'volumehost drivers register' takes one that runs elsewhere)"
+_NO_DRIVER = "pip installs drivers, and 'volumehost drivers register' takes one that runs elsewhere"
 
 
 class Checks:
@@ -62,7 +62,7 @@ class Checks:
         if not name:
             return
         if name not in self._drivers:
-            yield f"driver {name} is not there: {_NO_DRIVER}"
+            yield f"driver {name} is neither installed nor registered ({_NO_DRIVER})"
         volume = use.spec.volume
         if volume is None or volume.csi is None:
             return

@@ -23,6 +23,7 @@ from volumehost.control.writes import get_or_none, update
 from volumehost.errors import PluginLookupError, VolumeHostError
 from volumehost.node.claims import claim_name
 from volumehost.node.explaining import sequence
+from volumehost.node.explaining.claim_facts import no_class_advice
 from volumehost.node.explaining.planned import PlannedStep
 
 if TYPE_CHECKING:
@@ -119,7 +120,8 @@ class ClaimTrial:
         reasons = why_none(claim, candidates, node=node, delayed=delayed)
         why = f" ({reasons})" if reasons else ""
         if not name:
-            trial.problems.append(f"no persistent volume suits claim {trial.claim}, and it has no storage class{why}")
+            problem = f"no persistent volume suits claim {trial.claim}{why}, and it has no storage class"
+            trial.problems.append(f"{problem}: {no_class_advice(self._api)}")
         elif storage_class is None:
             trial.problems.append(f"no persistent volume suits claim {trial.claim}{why}, and there is no "
                                   f"storageclass {name}")  # fmt: skip

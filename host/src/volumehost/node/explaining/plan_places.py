@@ -89,7 +89,7 @@ class Places:
         if use.is_block:
             return f"{self._layout.volume_device_plugin_dir(use.plugin.name)}/{use.inner_name}"
         try:
-            path = use.plugin.new_device_mounter().get_device_mount_path(use.spec)
+            path: object = use.plugin.new_device_mounter().get_device_mount_path(use.spec)
         except Exception:  # noqa: BLE001 - a plugin may raise anything; the mount itself will tell
             return ""
         return path if isinstance(path, str) else ""
@@ -98,12 +98,8 @@ class Places:
         """Where the pod would have it: the layout's place, which a plugin may make more of."""
         if use.is_block:
             return f"{self._layout.pod_volume_device_dir(use.pod_uid, use.plugin.name)}/{use.inner_name}"
-        volume, persistent = use.spec.volume, use.spec.persistent_volume
         if use.plugin.name == _HOST_PATH:
-            source = volume.host_path if volume is not None else None
-            if persistent is not None:
-                source = persistent.spec.host_path
-            return source.path if source is not None else ""
+            return _host_path(use)
         name = escape_qualified_name(use.inner_name) if use.plugin.name == _CSI else use.inner_name
         try:
             directory = self._layout.pod_volume_dir(use.pod_uid, use.plugin.name, name)
@@ -123,3 +119,9 @@ class Places:
         except DeadlineExceededError:
             return "its root does not answer, so whether its files have the group is not known"
         return f"its root {'does not have' if wrong else 'has'} group {group}"
+
+
+def _host_path(use: VolumeUse) -> str:
+    volume, persistent = use.spec.volume, use.spec.persistent_volume
+    source = persistent.spec.host_path if persistent is not None else volume.host_path if volume is not None else None
+    return source.path if source is not None else ""

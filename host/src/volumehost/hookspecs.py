@@ -222,7 +222,7 @@ class DeviceMountableVolumePlugin(VolumePlugin, Protocol):
 
     @hookspec(firstresult=True)
     def new_device_mounter(self) -> DeviceMounter:
-        """The object that mounts the device at its global path."""
+        """The object that mounts the device at its global path; making it does nothing yet."""
 
     @hookspec(firstresult=True)
     def new_device_unmounter(self) -> DeviceUnmounter:

@@ -255,7 +255,7 @@ class DeviceMounter(Protocol):
     """Mounts a device once per node, before pods bind to it (VOL-10)."""
 
     def get_device_mount_path(self, spec: Spec) -> str:
-        """The global path at which the device is to be mounted."""
+        """The global path at which the device is to be mounted; only computed: ``volumehost plan`` asks for it too."""
         ...
 
     def mount_device(self, spec: Spec, device_path: str, device_mount_path: str, args: DeviceMounterArgs) -> None:

@@ -200,7 +200,9 @@ def area(tmp_path):
 
 
 @pytest.fixture
-def kubelet(area):
+def kubelet(area, monkeypatch):
+    """A kubelet's directory; no volume plugin is there, unless a test brings one."""
+    monkeypatch.setenv("VOLUMEHOST_PLUGINS", "none")
     return Kubelet(area)
 
 

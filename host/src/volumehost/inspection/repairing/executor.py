@@ -15,6 +15,7 @@ from volumehost.inspection.repairing.removal import (
     remove_pod,
     remove_small_file,
     remove_subpath,
+    remove_volume,
 )
 from volumehost.inspection.repairing.tools import Tools, is_absent
 from volumehost.mount import loop
@@ -91,7 +92,11 @@ class Executor:
             plugin = self._tools.plugins.find_plugin_by_name(step.plugin)
             plugin.new_unmounter(step.name, step.pod_uid).tear_down()
 
-        return self._told(step, through_plugin, lambda: self._unmount_all(step.place))
+        def plainly() -> None:
+            self._unmount_all(step.place)
+            remove_volume(self._tools.root, step.subject)
+
+        return self._told(step, through_plugin, plainly)
 
     def _unmap(self, step: Step) -> str:
         """The generic part is the host's own: the lock, the link, the bind (BLOCK-09)."""

@@ -5,6 +5,7 @@ One look at all processes serves a whole plan.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
@@ -56,9 +57,11 @@ class Obstacles:
         """Why a volume's mounts must stay, its content that would be lost with them included."""
         for mount in mounts:
             yield from self.of_mount(mount)
-            if volume.plugin not in COPYING_PLUGINS:
-                yield from self.of_memory(mount)
-            if volume.record is not None and volume.record.ephemeral and mount.fs_type not in MEMORY_FS_TYPES:
+            if volume.plugin in COPYING_PLUGINS:
+                continue
+            lost = list(self.of_memory(mount))
+            yield from lost
+            if not lost and volume.record is not None and volume.record.ephemeral:
                 content = self._content(mount)
                 if content:
                     text = f"the volume at {mount.path} lives only as long as its pod, and holds {content}"
@@ -97,12 +100,20 @@ def users_of_device(device: str) -> list[Reason]:
     """Processes that have the device open, at most a few."""
     found: list[Reason] = []
     for pid in pids():
-        try:
-            opened = [os.readlink(f"/proc/{pid}/fd/{name}") for name in os.listdir(f"/proc/{pid}/fd")]
-        except OSError:
-            continue
-        if device in opened:
+        if device in _opened_by(pid):
             found.append(Reason(f"process {pid} ({command_of(pid)}) has {device} open", "end what has it open"))
         if len(found) == _HOLDERS_SHOWN:
             break
     return found
+
+
+def _opened_by(pid: int) -> Iterator[str]:
+    """What the process has open."""
+    directory = f"/proc/{pid}/fd"
+    try:
+        names = os.listdir(directory)
+    except OSError:
+        return
+    for name in names:
+        with contextlib.suppress(OSError):  # closed meanwhile
+            yield os.readlink(f"{directory}/{name}")

@@ -20,7 +20,6 @@ class Action(StrEnum):
     REMOVE_SUBPATH = "remove-subpath"
     REMOVE_POD = "remove-pod-directory"
     REMOVE_DEVICE = "remove-device-directory"
-    REMOVE_VOLUME = "remove-volume-directory"
     REMOVE_FILE = "remove-file"
     END_RECORDS = "end-records"
 
@@ -69,7 +68,6 @@ _WORDS = {
     Action.REMOVE_SUBPATH: "remove the subpath",
     Action.REMOVE_POD: "remove the pod's directory",
     Action.REMOVE_DEVICE: "remove the device's directory",
-    Action.REMOVE_VOLUME: "remove the volume's directory",
     Action.REMOVE_FILE: "remove",
     Action.END_RECORDS: "end the records",
 }

@@ -64,6 +64,20 @@ def _remove_known_files(pod: int, path: str) -> None:
     _unlink_entry(pod, "etc-hosts", lambda _, found: stat.S_ISREG(found.st_mode))
 
 
+def remove_volume(root: str, path: str) -> None:
+    """Remove the directory of a pod's volume, with the record of a CSI volume, once nothing is mounted there.
+
+    :raises StillMountedError: something is.
+    :raises RemovalError: files are left, which were kept.
+    """
+    with _holding(root, path) as (plugin, name):
+        if plugin >= 0:
+            with _below(plugin, name) as volume:
+                if path.rpartition("/")[0].endswith(f"/{_CSI}"):
+                    _remove_record(volume, "mount")
+            remove_dirs_at(plugin, name, path)
+
+
 def remove_device(root: str, directory: str) -> None:
     """Remove the directory of a CSI volume's global mount with its record; of a raw block volume all its directories.
 

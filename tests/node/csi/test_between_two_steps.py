@@ -8,6 +8,7 @@ import pytest
 
 from volumehost.api.objects import PersistentVolume, PersistentVolumeClaim, VolumeAttachment
 from volumehost.errors import VolumesFailedError, WaitTimeoutError
+from volumehost.mount import syscalls
 from volumehost_csi_kit.fake import Rule
 
 pytestmark = pytest.mark.root
@@ -61,6 +62,27 @@ def test_recon12_and_is_staged_and_published_again_for_the_pod_that_wants_it(
     with manager(enter=False) as node:
         assert node.mount_pod(wanted[mode], timeout=60).ready
         assert node_calls() == ["NodeStageVolume", "NodePublishVolume"]
+        node.unmount_pod("web", timeout=60)
+        nothing_left()
+
+
+@pytest.mark.parametrize("mode", ["Filesystem", "Block"])
+def test_br58_what_is_gone_is_published_anew_though_the_driver_counts_it_and_no_record_tells_of_it(
+    manager, driver, claim, wanted, root, mounts, node_calls, nothing_left, mode
+):
+    """As after a process that was killed before it could write down that it had mounted it."""
+    node = manager()
+    claim(node.api, mode=mode)
+    node.mount_pod(wanted[mode], timeout=60)
+    node.__exit__(None, None, None)
+    os.unlink(f"{root}/volumes.journal")
+    (published,) = [path for path in mounts() if "/pods/" in path or "/publish/" in path]
+    syscalls.umount2(published, 0)
+    driver.clear_calls()
+    with manager(enter=False) as node:
+        assert node.mount_pod(wanted[mode], timeout=60).ready
+        assert published in mounts()
+        assert node_calls()[-2:] == ["NodeUnpublishVolume", "NodePublishVolume"]
         node.unmount_pod("web", timeout=60)
         nothing_left()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeGuard
 
-from volumehost.errors import CapabilityMissingError, SpecError, UncertainProgressError
+from volumehost.errors import CapabilityMissingError, SpecError, UncertainProgressError, VolumeHostError
 from volumehost.hookspecs import BlockVolumePlugin
 from volumehost.mount.block_path import BlockPathHandler
 from volumehost.node.device_mount import begin_device, device_done, device_failed
@@ -35,7 +35,7 @@ class MapOperation(SetUpOperation):
         global_path = self._attempt("GetGlobalMapPath failed", lambda: mapper.get_global_map_path(self._use.spec))
         attached_path = self._wait_for_attach(steps)
         self._set_up_device(steps, mapper, attached_path, global_path)
-        mapped_path = self._map_pod_device(steps, mapper)
+        mapped_path = self._map_pod_device(steps, mapper, global_path)
         try:
             self._map(steps, mapper, mapped_path or attached_path, global_path)
         except BaseException as error:
@@ -71,16 +71,45 @@ class MapOperation(SetUpOperation):
         steps.enter("mark-device-mounted")
         device_done(services, use, device_path, global_path)
 
-    def _map_pod_device(self, steps: Steps, mapper: BlockVolumeMapper) -> str:
-        """MAP-06: the device path that the plugin gives the pod, "" for the attacher's."""
+    def _map_pod_device(self, steps: Steps, mapper: BlockVolumeMapper, global_path: str) -> str:
+        """MAP-06: the device path that the plugin gives the pod, "" for the attacher's.
+
+        Where nothing is there, whoever serves the volume only counts it as published since before a restart or an
+        unmount behind our back: that is undone, and done anew (BR-58).
+        """
         if not _is_custom(mapper):
             return ""
         steps.enter("map-pod-device")
         try:
-            return mapper.map_pod_device()
+            path = mapper.map_pod_device()
+            if self._is_nothing(path):
+                self._undo_mapping(steps, mapper, global_path)
+                steps.enter("map-pod-device")
+                path = mapper.map_pod_device()
         except BaseException as error:
             self._set_up_failed(error, mapper=mapper)
             raise self._failure("MapPodDevice failed", error) from error
+        return path
+
+    def _is_nothing(self, path: str) -> bool:
+        """Whether it is certain that the path is neither a device nor anything mounted."""
+        try:
+            is_device = self._services.host.get_host_util().path_is_device(path)
+        except FileNotFoundError:
+            return bool(path)
+        except (OSError, VolumeHostError):
+            return False
+        return not is_device and is_mount_point(self._services, path) is False
+
+    def _undo_mapping(self, steps: Steps, mapper: BlockVolumeMapper, global_path: str) -> None:
+        use = self._use
+        steps.enter("undo-lost-mount")
+        unmapper = use.plugin.new_block_volume_unmapper(use.inner_name, use.pod_uid)
+        directory, link = mapper.get_pod_device_map_path()
+        handler = BlockPathHandler(self._services.host.get_mounter())
+        handler.unmap_block_volume(global_path, directory, link, use.pod_uid)
+        if hasattr(unmapper, "unmap_pod_device"):
+            unmapper.unmap_pod_device()
 
     def _map(self, steps: Steps, mapper: BlockVolumeMapper, device_path: str, global_path: str) -> None:
         """MAP-07 to -11."""

@@ -50,7 +50,7 @@ class MountOperation(SetUpOperation):
         stage_path = mount_device(services, use, device_path, steps, self._failure) if use.device_mountable else ""
         steps.enter("set-up")
         try:
-            mounter.set_up(self._arguments(steps))
+            self._set_up(steps, mounter)
         except BaseException as error:
             self._set_up_failed(error, mounter=mounter, left_a_mount=lambda: self._left_a_mount(mounter))
             raise self._failure("SetUp failed", error) from error
@@ -75,8 +75,26 @@ class MountOperation(SetUpOperation):
         use, services = self._use, self._services
         known = services.journal.entry(use.volume, use.pod_uid) or {}
         path = known.get("path")
-        if not (use.device_mountable and known.get("is_mount") and path) or is_mount_point(services, path):
-            return
+        if use.device_mountable and known.get("is_mount") and path and not is_mount_point(services, path):
+            self._undo(steps)
+
+    def _set_up(self, steps: Steps, mounter: Mounter) -> None:
+        """Set the volume up; anew, where whoever serves it only counts it as mounted (BR-58).
+
+        That can be when a former process was ended before it could record how its set-up went, and the mount has gone
+        since: the driver says that it is done, and nothing is there.
+        """
+        use, services = self._use, self._services
+        mounter.set_up(self._arguments(steps))
+        former = services.actual.get_mount(use.volume, use.pod_uid)
+        unknown = former is not None and former.reconstructed and former.is_mount is None
+        if use.device_mountable and unknown and is_mount_point(services, mounter.get_path()) is False:
+            self._undo(steps)
+            steps.enter("set-up")
+            mounter.set_up(self._arguments(steps))
+
+    def _undo(self, steps: Steps) -> None:
+        use = self._use
         steps.enter("undo-lost-mount")
         try:
             use.plugin.new_unmounter(use.inner_name, use.pod_uid).tear_down()
@@ -115,6 +133,7 @@ class MountOperation(SetUpOperation):
             fs_group=use.fs_group,
             fs_group_change_policy=context.fs_group_change_policy if context is not None else None,
             desired_size=use.size_limit,
+            selinux_label=use.mount_label,
             recorder=self._services.recorder(),
             volume_ownership_applicator=applicator,
             reconstructed_volume=self._reconstructed,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     cls=Command,
     examples=(
         ("", "volumehost explain web"),
-        ("Of another namespace, for a program", "volumehost explain -n batch job-1 -o json"),
+        ("For a program", "volumehost explain web -o json"),
     ),
 )
 @click.argument("pod", metavar="POD", type=NameType(), shell_complete=pod_names)

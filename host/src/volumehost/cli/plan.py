@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 @click.command(
     cls=Command,
     examples=(
-        ("What 'mount' would do", "volumehost plan -f pod.yaml"),
+        ("What mounting it would do", "volumehost plan -f pod.yaml"),
         ("For a pod that was applied", "volumehost plan web"),
-        ("What 'unmount' would do, for a program", "volumehost plan --unmount web -o json"),
+        ("What unmounting it would do, for a program", "volumehost plan --unmount web -o json"),
     ),
 )
 @click.argument("pod", metavar="[POD]", required=False, type=NameType(), shell_complete=pod_names)

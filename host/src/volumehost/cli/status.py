@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -25,32 +26,80 @@ if TYPE_CHECKING:
     examples=(
         ("", "volumehost status"),
         ("Why a pod is not ready", "volumehost status web"),
+        ("Again and again, until Ctrl-C", "volumehost status --watch"),
         ("For a program", "volumehost status -o json"),
     ),
 )
 @click.argument("pod", metavar="[POD]", required=False, type=NameType(), shell_complete=pod_names)
+@click.option("-w", "--watch", "watching", is_flag=True, help="Show it again whenever it changes, until Ctrl-C.")
 @shared_options("root-dir", "output", "namespace")
 @click.pass_obj
-def status(settings: Settings, pod: str | None) -> None:
+def status(settings: Settings, pod: str | None, *, watching: bool) -> None:
     """Show pods, their volumes, and what is being done about them.
 
     Read from the records under the root directory and from the kernel's mount table: it changes nothing, needs no
     right to write, and waits for no other process. Pods of every namespace are shown unless -n or POD is given.
+
+    With --watch a terminal shows it in place; anywhere else comes a block, or a document on a line of its own, for each
+    change. A pod that is watched need not be there yet.
     """
+    name = pod.removeprefix("pod/") if pod is not None else None
+    if watching:
+        _watch(settings, name)
+        return
     found = with_live_pods(settings, _read(settings))
-    pods = list(found.pods)
-    if pod is not None:
-        name = pod.removeprefix("pod/")
-        pods = [each for each in pods if (each.namespace, each.name) == (settings.namespace, name) or each.uid == name]
-        if not pods:
-            raise ObjectNotFoundError(
-                f"there is no pod {settings.namespace}/{name}",
-                subject=name,
-                hint="'volumehost status' lists what there is; -n names another namespace",
-            )
-    elif settings.namespace_given:
-        pods = [each for each in pods if each.namespace == settings.namespace]
+    pods = _selected(settings, found, name)
+    if name is not None and not pods:
+        raise ObjectNotFoundError(
+            f"there is no pod {settings.namespace}/{name}",
+            subject=name,
+            hint="'volumehost status' lists what there is; -n names another namespace",
+        )
     _print(settings, found, pods)
+
+
+def _selected(settings: Settings, found: NodeStatus, name: str | None) -> list[PodStatus]:
+    if name is not None:
+        label = settings.namespace, name
+        return [each for each in found.pods if (each.namespace, each.name) == label or each.uid == name]
+    return [each for each in found.pods if not settings.namespace_given or each.namespace == settings.namespace]
+
+
+def _watch(settings: Settings, name: str | None) -> None:
+    from volumehost.cli.watching import watch
+
+    def read() -> tuple[NodeStatus, list[PodStatus]]:
+        found = with_live_pods(settings, _read(settings))
+        return found, _selected(settings, found, name)
+
+    if settings.output == "name":
+        raise click.UsageError("--watch goes with -o table, json or yaml")
+    watch(read, lambda seen: _watched_text(settings, *seen), lambda seen: _identity(*seen), _GAPS[settings.output])
+
+
+#: What stands between two states that are shown one after the other.
+_GAPS = {"table": "\n", "json": "", "yaml": "---\n"}
+
+
+def _watched_text(settings: Settings, found: NodeStatus, pods: list[PodStatus]) -> str:
+    if settings.output == "json":
+        import json
+
+        return json.dumps(_data(found, pods), ensure_ascii=False) + "\n"
+    if settings.output == "yaml":
+        from volumehost.api.yaml_writer import dump_yaml
+
+        return dump_yaml(_data(found, pods))
+    return "".join(f"{line}\n" for line in (*_notes(found, pods), *_lines(pods)))
+
+
+def _identity(found: NodeStatus, pods: list[PodStatus]) -> object:
+    """What is worth a new block: not that something has got older."""
+    ageless = [
+        replace(each, volumes=tuple(replace(v, age=None, retry_in=None, where="", progress="") for v in each.volumes))
+        for each in pods
+    ]
+    return found.manager_pid, found.notes, ageless
 
 
 def _read(settings: Settings) -> NodeStatus:
@@ -74,26 +123,37 @@ def _print(settings: Settings, found: NodeStatus, pods: list[PodStatus]) -> None
     else:
         from volumehost.cli.output import echo_data
 
-        data = {
-            "rootDir": found.root_dir,
-            "managerPid": found.manager_pid,
-            "notes": list(found.notes),
-            "pods": [pod_data(each) for each in pods],
-        }
-        echo_data(data, settings.output)
+        echo_data(_data(found, pods), settings.output)
+
+
+def _data(found: NodeStatus, pods: list[PodStatus]) -> dict[str, Any]:
+    return {
+        "rootDir": found.root_dir,
+        "managerPid": found.manager_pid,
+        "notes": list(found.notes),
+        "pods": [pod_data(each) for each in pods],
+    }
 
 
 def _print_text(found: NodeStatus, pods: list[PodStatus]) -> None:
-    for note in found.notes:
-        click.echo(f"note: {printable(note)}", err=True)
+    for line in _notes(found, pods):
+        click.echo(line, err=True)
+    for line in _lines(pods):
+        click.echo(line)
+
+
+def _notes(found: NodeStatus, pods: list[PodStatus]) -> list[str]:
+    """What should be known before the rest is believed."""
+    lines = [f"note: {printable(note)}" for note in found.notes]
     if found.manager_pid is not None:
         who = f"process {found.manager_pid}" if found.manager_pid else "a process of another container"
-        click.echo(f"note: {who} works on this root directory", err=True)
+        lines.append(f"note: {who} works on this root directory")
+    return lines if pods else [*lines, f"No pods under {printable(found.root_dir)}."]
+
+
+def _lines(pods: list[PodStatus]) -> list[str]:
+    """The table, and a line for each volume that is not ready."""
     if not pods:
-        click.echo(f"No pods under {printable(found.root_dir)}.", err=True)
-        return
-    click.echo(volume_table(pods, with_pod=True), nl=False)
-    for line in (*unready_lines(pods), *(f"{each.name or each.uid}: {each.note}" for each in pods if each.note)):
-        click.echo(f"\n{printable(line)}", nl=False)
-    if unready_lines(pods) or any(each.note for each in pods):
-        click.echo()
+        return []
+    told = [*unready_lines(pods), *(f"{each.name or each.uid}: {each.note}" for each in pods if each.note)]
+    return [*volume_table(pods, with_pod=True).splitlines(), *([""] if told else []), *map(printable, told)]

@@ -78,7 +78,7 @@ class World:
         from volumehost.control.assembly import all_controllers
 
         plane = ControlPlane(
-            self.api, lambda _plane: all_controllers(self.context()), self.steps, first_delay=first_delay
+            self.api, lambda plane: all_controllers(self.context(api=plane.api)), self.steps, first_delay=first_delay
         )
         plane.start()
         self.planes.append(plane)
@@ -92,8 +92,8 @@ class World:
     ) -> ControlPlane:
         """A plane at work with these controllers."""
 
-        def prepare(_plane: ControlPlane) -> Sequence[Controller]:
-            return [each(self.context()) for each in make]
+        def prepare(plane: ControlPlane) -> Sequence[Controller]:
+            return [each(self.context(api=plane.api)) for each in make]
 
         plane = ControlPlane(self.api, prepare, self.steps, clock=clock, first_delay=first_delay)
         plane.start()

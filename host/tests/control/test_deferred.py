@@ -68,6 +68,8 @@ with EmbeddedStore({str(tmp_path / "api.db")!r}) as api:
             "controller",
             "deferred",
             "drivers",
+            "gate",
+            "own_writes",
             "plane",
             "progress",
             "provided",

@@ -75,6 +75,67 @@ def test_a_change_that_is_not_urgent_is_not_missed_by_a_run_that_works(queue: Wo
     assert queue.take(0) == A
 
 
+# --- what an attempt writes itself ------------------------------------------------------------------------------------
+
+
+def test_br53_what_a_failed_attempt_wrote_is_no_news_whenever_it_is_told(queue: WorkQueue, clock: Any) -> None:
+    queue.add(A)
+    queue.take(0)
+    queue.add(A, fresh=True, version="7")  # told before the attempt has ended
+    queue.finish(A, error=OperationError("no"), wrote=frozenset({"7", "8"}))
+    assert queue.take(0) is None
+    queue.add(A, fresh=True, version="8")  # and after
+    assert queue.take(0) is None
+    assert due_in(queue, clock) == 1.0
+
+
+def test_br53_nor_is_what_an_earlier_one_wrote(queue: WorkQueue, clock: Any) -> None:
+    queue.add(A)
+    queue.take(0)
+    queue.finish(A, error=OperationError("no"), wrote=frozenset({"7"}))
+    clock.advance(1)
+    queue.take(0)
+    queue.add(A, fresh=True, version="7")
+    queue.finish(A, error=OperationError("no"), wrote=frozenset({"9"}))
+    assert due_in(queue, clock) == 2.0
+    queue.add(A, version="7")
+    queue.add(A, version="9")
+    assert queue.take(0) is None
+
+
+def test_what_others_write_is(queue: WorkQueue) -> None:
+    queue.add(A)
+    queue.take(0)
+    queue.finish(A, error=OperationError("no"), wrote=frozenset({"7"}))
+    queue.add(B, version="7")
+    assert queue.take(0) == B, "it is news to others"
+    queue.add(A, version="8")
+    assert queue.take(0) == A
+
+
+def test_what_a_good_attempt_wrote_brings_the_next_step(queue: WorkQueue) -> None:
+    queue.add(A)
+    queue.take(0)
+    queue.add(A, version="7")
+    queue.finish(A, wrote=frozenset({"7"}))
+    assert queue.take(0) == A
+    queue.finish(A, wrote=frozenset({"8"}))
+    queue.add(A, version="8")
+    assert queue.take(0) == A
+
+
+def test_many_changes_during_a_run_are_remembered_in_bounded_space(queue: WorkQueue) -> None:
+    queue.add(A)
+    queue.take(0)
+    for number in range(1000):
+        queue.add(A, urgent=number == 999, version=str(number))
+    record = queue.record(A)
+    assert record is not None
+    assert len(record.news) < 300
+    queue.finish(A)
+    assert queue.take(0) == A
+
+
 def test_exa_10_backoff(queue: WorkQueue, clock: Any) -> None:
     queue.add(A)
     delays = []

@@ -7,6 +7,8 @@ fields in ``metadata.managedFields``, in the form of Kubernetes' server-side app
 from __future__ import annotations
 
 import base64
+import random
+import time
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
@@ -25,8 +27,10 @@ if TYPE_CHECKING:
 #: Under this name the fields of a manifest are kept.
 FIELD_MANAGER = "volumehost-apply"
 
-#: How often an apply starts anew when somebody else changes the object at the same time.
-ATTEMPTS = 100
+#: How often an apply starts anew when somebody else changes the object at the same time, and for how long it gives way
+#: before that at most, in seconds: chance chooses, from a span that doubles.
+ATTEMPTS = 50
+FIRST_PAUSE, LONGEST_PAUSE = 0.001, 0.1
 
 Outcome = Literal["created", "configured", "unchanged"]
 
@@ -70,6 +74,8 @@ def apply_object(client: ApiClient, struct: type[KubeObject], document: Mapping[
     name, namespace = str(metadata.get("name", "")), str(metadata.get("namespace") or "")
     conditional = "resourceVersion" in metadata
     for attempt in range(ATTEMPTS):
+        if attempt:
+            _give_way(attempt)
         try:
             live = client.get(struct, name, namespace)
         except ObjectNotFoundError:
@@ -82,7 +88,8 @@ def apply_object(client: ApiClient, struct: type[KubeObject], document: Mapping[
         except ObjectNotFoundError:
             continue
         except ConflictError:
-            if conditional or attempt == ATTEMPTS - 1:
+            other = metadata.get("uid") not in (None, "", live.metadata.uid)
+            if conditional or other or attempt == ATTEMPTS - 1:
                 raise
             continue
         same = changed.metadata.resource_version == live.metadata.resource_version
@@ -93,6 +100,12 @@ def apply_object(client: ApiClient, struct: type[KubeObject], document: Mapping[
         subject=name,
         hint="apply it again",
     )
+
+
+def _give_way(attempt: int) -> None:
+    """Let whoever else is at it finish, for about as long as there seem to be others."""
+    longest = min(FIRST_PAUSE * 2**attempt, LONGEST_PAUSE)
+    time.sleep(random.uniform(0, longest))  # noqa: S311 - spreads attempts, guards nothing
 
 
 def _merge_string_data(struct: type[KubeObject], document: Mapping[str, Any]) -> Mapping[str, Any]:

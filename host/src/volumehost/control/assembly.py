@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -12,14 +13,16 @@ from volumehost.control.progress import Steps
 
 if TYPE_CHECKING:
     from volumehost.api.client import ApiClient
-    from volumehost.control.controller import ControlContext, Controller
+    from volumehost.control.controller import ControlContext, Controller, EventSink
     from volumehost.control.counting import ControlMetrics
     from volumehost.control.deferred import DeferredController
     from volumehost.hosts.events import ApiEventRecorder
     from volumehost.loader.manager import VolumePluginManager
 
-#: Who reports events (EVENT-01).
+#: Who reports events, and whose two of the controllers report as (EVENT-01).
 COMPONENT = "persistentvolume-controller"
+ATTACH_COMPONENT = "attachdetach-controller"
+EXPAND_COMPONENT = "volume_expand"
 
 
 def plane_for_node(
@@ -33,42 +36,52 @@ def plane_for_node(
 ) -> ControlPlane:
     """See :meth:`ControlPlane.for_node`."""
     steps = Steps()
-    recorders: list[ApiEventRecorder] = []
+    recorders: dict[str, ApiEventRecorder] = {}
 
     def prepare(plane: ControlPlane) -> Sequence[Controller]:
         from volumehost.control.controller import ControlContext
         from volumehost.control.drivers import HostDrivers
+        from volumehost.control.gate import Gate
         from volumehost.control.provided import ProvidedObjects, provide_all
         from volumehost.hosts.events import ApiEventRecorder
 
-        drivers = HostDrivers(plugins, plane.driver_changed)
-        recorder = ApiEventRecorder(lambda: api, COMPONENT, node_name)
-        recorders.append(recorder)
+        gate = Gate(plane.driver_freed)
+        drivers = HostDrivers(plugins, plane.driver_changed, gate)
+        for component in (COMPONENT, ATTACH_COMPONENT, EXPAND_COMPONENT):
+            recorders[component] = ApiEventRecorder(lambda: api, component, node_name)
         context = ControlContext(
-            api=api,
+            api=plane.api,
             plugins=plugins,
             driver=drivers.driver,
             knows_driver=drivers.knows,
             node_name=node_name,
-            event=recorder.event,
+            event=recorders[COMPONENT].event,
             progress=steps,
             wall_clock=time.time,
             external_drivers=external_drivers,
             volume_in_use=lambda node, volume: node == node_name and volume_in_use(volume),
+            gate=gate,
             metrics=metrics,
         )
         provide_all(api, drivers.statuses())
-        return [ProvidedObjects(context, drivers.statuses), *all_controllers(context)]
+        reporting = {component: recorder.event for component, recorder in recorders.items()}
+        return [ProvidedObjects(context, drivers.statuses), *all_controllers(context, reporting)]
 
     def ended(grace: float) -> None:
-        for recorder in recorders:
-            recorder.flush(grace)
+        deadline = time.monotonic() + grace
+        for recorder in recorders.values():
+            recorder.flush(max(0.0, deadline - time.monotonic()))
 
     return ControlPlane(api, prepare, steps, ended=ended)
 
 
-def all_controllers(context: ControlContext) -> list[DeferredController]:
-    """The controllers that do what a cluster's control plane and CSI sidecars do."""
+def all_controllers(
+    context: ControlContext, reporting: Mapping[str, EventSink] | None = None
+) -> list[DeferredController]:
+    """The controllers that do what a cluster's control plane and CSI sidecars do.
+
+    :param reporting: by component, where those events go that are not the context's own.
+    """
     from volumehost.api import objects as kinds
     from volumehost.control.deferred import DeferredController
 
@@ -78,13 +91,19 @@ def all_controllers(context: ControlContext) -> list[DeferredController]:
     node = (kinds.CSINode, kinds.Node)
     room = (storage_class, attributes_class, *node, kinds.CSIStorageCapacity, kinds.Secret)
     deferred = partial(DeferredController, context)
+
+    def reporting_as(component: str) -> Callable[..., DeferredController]:
+        return partial(DeferredController, replace(context, event=(reporting or {}).get(component, context.event)))
+
     return [
         deferred("ephemeral volumes", "ephemeral:EphemeralClaims", (pod, claim)),
         deferred("binder", "claim_binder:ClaimBinder", (claim, volume), also=(pod, snapshot, *room)),
         deferred("reclaimer", "volume_reclaimer:VolumeReclaimer", (volume, claim, attachment)),
-        deferred("attacher", "attach_controller:AttachController", (attachment,), also=node),
+        reporting_as(ATTACH_COMPONENT)("attacher", "attach_controller:AttachController", (attachment,), also=node),
         deferred("attacher-protection", "attach_protection:AttachProtection", (volume, attachment)),
-        deferred("expander", "expand_controller:ExpandController", (claim, volume), also=(storage_class,)),
+        reporting_as(EXPAND_COMPONENT)(
+            "expander", "expand_controller:ExpandController", (claim, volume), also=(storage_class,)
+        ),
         deferred("modifier", "modify_controller:ModifyController", (claim,), also=(attributes_class,)),
         deferred(
             "snapshotter",

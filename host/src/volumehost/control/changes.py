@@ -29,8 +29,8 @@ _OWN_PREFIX = "volumehost.io/"
 _Fingerprint = tuple[str, int, bool, int]
 #: The fingerprint of each object when it was last seen.
 _Memory = dict[tuple[type["KubeObject"], Key], _Fingerprint]
-#: Keys to be looked at: whether a backoff is cut short, and whether it begins anew.
-_Found = list[tuple[Item, bool, bool]]
+#: Keys to be looked at: whether a backoff is cut short, whether it begins anew, and the version of what changed.
+_Found = list[tuple[Item, bool, bool, str]]
 
 
 class ChangeFeed:
@@ -103,8 +103,8 @@ class ChangeFeed:
         return self._api.watch(kinds[0], stop=self._stop.is_set, timeout=RESYNC_SECONDS)
 
     def _begin_with(self, present: _Found) -> None:
-        for item, urgent, fresh in present:
-            self._queue.add(item, urgent=urgent, fresh=fresh)
+        for item, urgent, fresh, version in present:
+            self._queue.add(item, urgent=urgent, fresh=fresh, version=version)
 
     def _hand_on(self, event: WatchEvent[Any], memory: _Memory, before: _Memory, present: _Found | None) -> None:
         version = event.object.metadata.resource_version
@@ -134,7 +134,7 @@ class ChangeFeed:
                 primary = kind is controller.kind and key == own
                 urgent = now != last or event.type == "DELETED" or (not primary and event.type == "MODIFIED")
                 fresh = primary and (last is None or now[:3] != last[:3])
-                found.append((Item(controller, key), urgent, fresh))
+                found.append((Item(controller, key), urgent, fresh, obj.metadata.resource_version))
         return found
 
 

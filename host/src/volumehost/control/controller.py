@@ -7,8 +7,10 @@ each controller and object, and again after a backoff when it raised.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from volumehost.control.gate import Gate
 
 if TYPE_CHECKING:
     from volumehost.api.client import ApiClient
@@ -95,7 +97,7 @@ class ControlContext:
     served by others, as in a cluster, where a scheduler chooses nodes too; without that, an unknown driver is an error
     of the object that names it, and this node is the only one.
     ``volume_in_use(node, unique volume name)`` tells whether a node that this process knows of itself still has a
-    volume staged or mounted.
+    volume staged or mounted. Calls of volume plugins go through the ``gate``; those of drivers do so by themselves.
     """
 
     api: ApiClient
@@ -108,4 +110,5 @@ class ControlContext:
     wall_clock: Callable[[], float]
     external_drivers: bool = False
     volume_in_use: Callable[[str, str], bool] = lambda _node, _volume: False
+    gate: Gate = field(default_factory=Gate)
     metrics: ControlMetrics | None = None

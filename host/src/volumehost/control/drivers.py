@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from volumehost.errors import StorageDriverUnavailableError
 
 if TYPE_CHECKING:
+    from volumehost.control.gate import Gate
     from volumehost.loader.manager import VolumePluginManager
     from volumehost.loader.storage_drivers import CombinedStorageDrivers
     from volumehost.storage_driver import DriverStatus, StorageDriver, StorageDrivers
@@ -21,9 +22,11 @@ class HostDrivers:
     """Looks drivers up; a plugin that is installed while the plane runs is found too.
 
     :param changed: called with a driver's name when it came, left or changed its state; must not block.
+    :param gate: what the calls of drivers go through.
     """
 
-    def __init__(self, plugins: VolumePluginManager, changed: Callable[[str], None]) -> None:
+    def __init__(self, plugins: VolumePluginManager, changed: Callable[[str], None], gate: Gate) -> None:
+        self._gate = gate
         self._plugins = plugins
         self._changed = changed
         self._lock = threading.Lock()
@@ -32,9 +35,10 @@ class HostDrivers:
     def driver(self, name: str) -> StorageDriver:
         """The driver, registered and answering, started if need be.
 
-        :raises StorageDriverUnavailableError: it is not known, or not ready within a few seconds.
+        :raises StorageDriverUnavailableError: it is not known, not ready within a few seconds, or hangs.
         """
-        return self._now().driver(name, timeout=DRIVER_SECONDS)
+        with self._gate.entered(name):
+            return self._gate.guarded(self._now().driver(name, timeout=DRIVER_SECONDS))
 
     def knows(self, name: str) -> bool:
         """Whether this host has a driver of that name, without starting it."""

@@ -171,7 +171,7 @@ class ExpandController:
         if plugin is None:
             self._waits_for_others(claim, "Normal")
             return None
-        return PluginGrower(plugin)
+        return PluginGrower(plugin, self._context.gate)
 
     def _waits_for_others(self, claim: PersistentVolumeClaim, event_type: str) -> None:
         self._context.event(

@@ -22,6 +22,7 @@ from volumehost.spec import BLOCK_MODE, Spec
 if TYPE_CHECKING:
     from volumehost.api.client import ApiClient
     from volumehost.api.objects import PersistentVolume
+    from volumehost.control.gate import Gate
     from volumehost.loader.loaded import LoadedPlugin
     from volumehost.storage_driver import StorageDriver
 
@@ -105,8 +106,9 @@ class PluginGrower:
     offline_only = False
     call = "expand_volume_device"
 
-    def __init__(self, plugin: LoadedPlugin) -> None:
+    def __init__(self, plugin: LoadedPlugin, gate: Gate) -> None:
         self._plugin = plugin
+        self._gate = gate
         self.plugin = plugin.name
 
     def grow(self, volume: PersistentVolume, size: int, former: int) -> Grown:
@@ -117,7 +119,8 @@ class PluginGrower:
         spec, name = Spec.from_persistent_volume(volume, read_only=False), self._plugin.name
         action = f"expanding volume {volume.metadata.name}"
         try:
-            grown: object = self._plugin.expand_volume_device(spec, size, former)
+            with self._gate.entered(name):
+                grown: object = self._plugin.expand_volume_device(spec, size, former)
         except VolumeHostError:
             raise
         except Exception as error:

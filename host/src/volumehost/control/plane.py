@@ -21,18 +21,22 @@ if TYPE_CHECKING:
     from volumehost.control.changes import ChangeFeed
     from volumehost.control.controller import Controller
     from volumehost.control.counting import ControlMetrics
-    from volumehost.control.queue import Record, WorkQueue
+    from volumehost.control.own_writes import OwnWrites
+    from volumehost.control.queue import Item, Record, WorkQueue
     from volumehost.loader.manager import VolumePluginManager
 
 logger = logging.getLogger(__name__)
 
 #: How long a key waits after its first failure, in seconds (CSI-EXA-10).
 FIRST_DELAY = 1.0
-#: How many keys are worked on at once. Those that have been worked on for some seconds do not count: their driver
-#: hangs, and the others must not wait for it. How many there may be with them.
+#: How many keys are worked on at once. Those that have been worked on for a while do not count: they wait for their
+#: driver, and the others must not wait for it. How many there may be with them; of one driver that hangs the gate
+#: (:mod:`volumehost.control.gate`) lets no more than a few calls begin.
 WORKERS = 8
-STUCK_SECONDS = 2.0
-MOST_WORKERS = 64
+STUCK_SECONDS = 1.0
+MOST_WORKERS = 256
+#: For how long a key has been worked on when it is told where its worker is, in seconds.
+LONG_SECONDS = 1.0
 #: How long a worker beyond the first waits for something to do before it ends, in seconds.
 IDLE_SECONDS = 5.0
 #: How often a wait asks its predicate although the plane saw nothing, in seconds: it may depend on something else.
@@ -43,7 +47,8 @@ class ControlPlane:
     """Runs controllers. Safe for threads.
 
     :param api: what the controllers work on.
-    :param prepare: called by :meth:`start`, once; returns the controllers. What it imports is not paid for before.
+    :param prepare: called by :meth:`start`, once; returns the controllers, which work on :attr:`api`. What it imports
+        is not paid for before.
     :param steps: where the controllers report what they are at.
     :param first_delay: how long a key waits after its first failure, in seconds; twice as long after each further one.
     :param ended: called by :meth:`stop` with the seconds that are left of its grace.
@@ -61,6 +66,7 @@ class ControlPlane:
         first_delay: float = FIRST_DELAY,
     ) -> None:
         self._api = api
+        self._writes: OwnWrites | None = None
         self._prepare = prepare
         self._ended = ended
         self._clock = clock
@@ -71,8 +77,8 @@ class ControlPlane:
         self._progress = threading.Condition()
         self._count = 0
         self._threads = 0
-        #: Since when each thread that works on a key does.
-        self._busy: dict[int, float] = {}
+        #: Since when each thread that works on a key does, and on which.
+        self._busy: dict[threading.Thread, tuple[float, Item]] = {}
         self._looks_again = False
         self._stopping = False
         self._queue: WorkQueue | None = None
@@ -110,6 +116,11 @@ class ControlPlane:
     # --- life -------------------------------------------------------------------------------------------------------
 
     @property
+    def api(self) -> ApiClient:
+        """What controllers are to work on from :meth:`start` on: an attempt's own writes are told from others'."""
+        return self._writes.client if self._writes is not None else self._api
+
+    @property
     def started(self) -> bool:
         """Whether :meth:`start` was called and :meth:`stop` was not."""
         return self._feed is not None and not self._stopping
@@ -126,8 +137,10 @@ class ControlPlane:
             if self._stopping or self._feed is not None:
                 return
             from volumehost.control.changes import ChangeFeed
+            from volumehost.control.own_writes import OwnWrites
             from volumehost.control.queue import WorkQueue
 
+            self._writes = OwnWrites(self._api)
             self._controllers = self._prepare(self)
             self._queue = WorkQueue(self._clock, self._first_delay)
             feed = ChangeFeed(self._api, self._controllers, self._queue)
@@ -166,8 +179,14 @@ class ControlPlane:
         for controller in self._controllers:
             if controller.kind is CSIDriver:
                 queue.add(Item(controller, Key(name)))
-        queue.wake(lambda error: _is_about(error, name))
-        self._hire()
+        self.driver_freed(name)
+
+    def driver_freed(self, name: str) -> None:
+        """A driver has come back from a call: look at once at whatever it was not asked for meanwhile. Never blocks."""
+        queue = self._queue
+        if queue is not None:
+            queue.wake(lambda error: _is_about(error, name))
+            self._hire()
 
     # --- questions --------------------------------------------------------------------------------------------------
 
@@ -215,8 +234,8 @@ class ControlPlane:
     def explain(self, obj: KubeObject) -> list[str]:
         """What is being done for the object or keeps it, one line each.
 
-        That is the step that is under way, or controller, error, number of attempts and the seconds until the next;
-        empty when there is nothing to tell.
+        That is the step that is under way, where its worker is when that takes long, or controller, error, number of
+        attempts and the seconds until the next; empty when there is nothing to tell.
         """
         from volumehost.control.controller import Key
         from volumehost.control.queue import Item
@@ -227,10 +246,25 @@ class ControlPlane:
             return lines
         for controller in self._controllers:
             if controller.kind is type(obj):
-                record = queue.record(Item(controller, Key.of(obj)))
+                item = Item(controller, Key.of(obj))
+                lines += self._whereabouts(item)
+                record = queue.record(item)
                 if record is not None and record.error is not None:
                     lines += failure_lines(controller.name, record, self._clock())
         return lines
+
+    def _whereabouts(self, item: Item) -> list[str]:
+        """For how long the item has been worked on, and where its worker is, when that is long."""
+        with self._progress:
+            at_it = [(thread, since) for thread, (since, each) in self._busy.items() if each == item]
+        now, found = self._clock(), []
+        for thread, since in at_it:
+            if now - since > LONG_SECONDS:
+                from volumehost.mount.whereabouts import whereabouts
+
+                place = whereabouts(thread)
+                found.append(f"{item.controller.name}: for {now - since:.0f} s{', ' if place else ''}{place}")
+        return found
 
     def step(self, obj: KubeObject) -> str:
         """The step that is under way for the object, or what it waits for; "" when there is nothing to tell."""
@@ -291,7 +325,8 @@ class ControlPlane:
                     timer.start()
                 return
             self._threads += 1
-        threading.Thread(target=self._work, args=(queue,), name="volumehost-control", daemon=True).start()
+        arguments = (queue, self._writes)
+        threading.Thread(target=self._work, args=arguments, name="volumehost-control", daemon=True).start()
 
     def _look_again(self) -> None:
         """Some of those that work may be stuck by now."""
@@ -302,12 +337,12 @@ class ControlPlane:
     def _has_enough(self) -> bool:
         """Whether no thread may come, or be kept, beyond those there are; called with the lock."""
         now = self._clock()
-        stuck = sum(now - since >= STUCK_SECONDS for since in self._busy.values())
+        stuck = sum(now - since >= STUCK_SECONDS for since, _ in self._busy.values())
         return self._threads - stuck >= self._limit or self._threads >= MOST_WORKERS
 
-    def _work(self, queue: WorkQueue) -> None:
+    def _work(self, queue: WorkQueue, writes: OwnWrites) -> None:
         """Take items until the plane stops, or there is nothing to do and somebody else waits."""
-        me = threading.get_ident()
+        me = threading.current_thread()
         while True:
             item = queue.take(IDLE_SECONDS)
             if item is None:
@@ -317,17 +352,18 @@ class ControlPlane:
                         return
                 continue
             with self._progress:
-                self._busy[me] = self._clock()
+                self._busy[me] = self._clock(), item
             self._hire()
             after, error = None, None
+            writes.begin()
             try:
                 after = item.controller.reconcile(item.key)
             except BaseException as caught:  # noqa: BLE001 - one key's trouble is no other's, even a plugin's exit (BR-18)
                 error = caught
                 _log(item.controller.name, item.key, caught)
-            queue.finish(item, after=after, error=error)
+            queue.finish(item, after=after, error=error, wrote=writes.end())
             with self._progress:
-                was_stuck = self._clock() - self._busy.pop(me) >= STUCK_SECONDS
+                was_stuck = self._clock() - self._busy.pop(me)[0] >= STUCK_SECONDS
                 self._threads -= 1
                 if was_stuck and self._has_enough():  # somebody came in its place
                     break

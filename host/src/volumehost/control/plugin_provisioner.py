@@ -57,7 +57,8 @@ class PluginProvisioner:
         )
         self._context.progress(claim, f"creating the volume (volume plugin {plugin.name})")
         selected = get_or_none(self._api, Node, node.name) if node is not None else None
-        made: object = plugin.new_provisioner(options).provision(selected, storage_class.allowed_topologies)
+        with self._context.gate.entered(plugin.name):
+            made: object = plugin.new_provisioner(options).provision(selected, storage_class.allowed_topologies)
         if not isinstance(made, PersistentVolume):
             raise PluginCallError(f"its provisioner returned a {type(made).__name__}", plugin=plugin.name)
         return self._save(plugin, claim, _completed(made, claim, storage_class))

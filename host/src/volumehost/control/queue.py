@@ -34,6 +34,8 @@ DRIVER_ATTEMPTS = 12
 CONFLICTS = 10
 #: How long to wait for a driver that is busy with another call for the same volume, in seconds (BR-39).
 BUSY_DELAY = 1.0
+#: So many resource versions are remembered of an item.
+_MOST_VERSIONS = 256
 #: The longest delay while what is to be deleted is in use, in seconds: the end of a use is not always heard of (BR-48).
 IN_USE_DELAY = 15.0
 
@@ -45,18 +47,29 @@ class Item(NamedTuple):
     key: Key
 
 
+class News(NamedTuple):
+    """A change: whether it is looked at although a backoff is not over, and whether former failures no longer count."""
+
+    urgent: bool
+    fresh: bool
+
+    def also(self, other: News) -> News:
+        """This one and another."""
+        return News(self.urgent or other.urgent, self.fresh or other.fresh)
+
+
 @dataclass(slots=True)
 class Record:
     """What is known of an item; times are those of the queue's clock, in seconds.
 
-    ``again``: something that must be looked at at once changed while it ran; ``touched``: something changed that needs
-    no look when the run fails. ``due_at`` is when it comes again by itself, None when only a change brings it back.
+    ``news``: what changed while it ran, by resource version; ``wrote``: the versions that its failed attempts wrote
+    themselves. ``due_at`` is when it comes again by itself, None when only a change brings it back.
     """
 
     queued: bool = False
     running: bool = False
-    again: bool = False
-    touched: bool = False
+    news: dict[str, News] = field(default_factory=dict, repr=False)
+    wrote: frozenset[str] = frozenset()
     due_at: float | None = None
     conflicts: int = 0
     attempts: int = 0
@@ -70,7 +83,7 @@ class WorkQueue:
 
     :param clock: monotonic, in seconds.
     :param first_delay: how long a key waits after its first failure, in seconds. A change that comes while a run
-        fails brings the key back after that time too: it may be that run's own.
+        fails brings the key back after that time too.
     """
 
     def __init__(self, clock: Callable[[], float], first_delay: float) -> None:
@@ -86,24 +99,28 @@ class WorkQueue:
         self.added = 0
         self._stopping = False
 
-    def add(self, item: Item, *, urgent: bool = True, fresh: bool = False) -> None:
+    def add(self, item: Item, *, urgent: bool = True, fresh: bool = False, version: str = "") -> None:
         """Something about the item changed.
 
         :param urgent: look at it now even when it waits for its next attempt.
         :param fresh: what is wanted changed, so that its failures no longer count (BR-53).
+        :param version: the resource version of what changed. One that a failed attempt at the item wrote itself is no
+            news to it, whenever that is told.
         """
         with self._condition:
             if self._stopping:
                 return
             self.added += 1
             record = self._records.setdefault(item, Record())
-            if fresh:
-                record.attempts, record.delay = 0, 0.0
+            news = News(urgent, fresh)
             if record.running:
-                record.again |= urgent
-                record.touched = True
-            elif not record.queued and (urgent or record.error is None):
-                self._enqueue(item, record)
+                if version not in record.news and len(record.news) >= _MOST_VERSIONS:
+                    version = ""
+                record.news[version] = record.news.get(version, news).also(news)
+            elif version not in record.wrote:
+                self._take_note(record, news)
+                if not record.queued and (urgent or record.error is None):
+                    self._enqueue(item, record)
 
     def take(self, timeout: float | None) -> Item | None:
         """Wait for an item and mark it as running; None after ``timeout`` seconds, and once the queue is stopped."""
@@ -118,7 +135,7 @@ class WorkQueue:
                         item = self._ready.popleft()
                         record = self._records[item]
                         record.queued, record.running, record.due_at = False, True, None
-                        record.again = record.touched = False
+                        record.news = {}
                         return item
                     if deadline is not None and now >= deadline:
                         return None
@@ -129,11 +146,28 @@ class WorkQueue:
             finally:
                 self._idle -= 1
 
-    def finish(self, item: Item, *, after: float | None = None, error: BaseException | None = None) -> None:
-        """The item was worked on: ``after`` seconds it is to come again, or it failed."""
+    def finish(
+        self,
+        item: Item,
+        *,
+        after: float | None = None,
+        error: BaseException | None = None,
+        wrote: frozenset[str] = frozenset(),
+    ) -> None:
+        """The item was worked on: ``after`` seconds it is to come again, or it failed.
+
+        :param wrote: the resource versions that this attempt has written.
+        """
         with self._condition:
             record = self._records[item]
             record.running = False
+            record.wrote = record.wrote | wrote if error is not None else frozenset()
+            if len(record.wrote) > _MOST_VERSIONS:
+                record.wrote = wrote
+            news = [each for version, each in record.news.items() if version not in record.wrote]
+            for each in news:
+                self._take_note(record, each)
+            again = any(each.urgent or error is None for each in news)
             if isinstance(error, ConflictError) and record.conflicts < CONFLICTS:
                 record.conflicts += 1
                 self._enqueue(item, record)
@@ -141,10 +175,9 @@ class WorkQueue:
                 self._failed(item, record, error)
             else:
                 record.attempts, record.delay, record.error, record.conflicts = 0, 0.0, None, 0
-                record.again |= record.touched
                 if after is not None:
                     self._schedule(item, record, after)
-            if record.again and not record.queued:
+            if again and not record.queued:
                 if record.error is None:
                     self._enqueue(item, record)
                 elif record.delay > self._first_delay:
@@ -159,7 +192,7 @@ class WorkQueue:
             for item, record in list(self._records.items()):
                 if record.error is not None and not record.queued and concerns(record.error):
                     if record.running:
-                        record.again = True
+                        record.news[""] = News(urgent=True, fresh=False)
                     else:
                         self._enqueue(item, record)
 
@@ -199,6 +232,11 @@ class WorkQueue:
         return iter(found)
 
     # --- inside the condition ---------------------------------------------------------------------------------------
+
+    @staticmethod
+    def _take_note(record: Record, news: News) -> None:
+        if news.fresh:
+            record.attempts, record.delay = 0, 0.0
 
     def _running(self) -> bool:
         return any(record.running for record in self._records.values())

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from volumehost.control.bind_writes import set_volume_phase, unbind
 from volumehost.control.translation import translated
 from volumehost.control.volume_use import pods_with
-from volumehost.errors import PluginLookupError
+from volumehost.errors import PluginLookupError, StorageDriverUnavailableError
 from volumehost.spec import Spec
 
 if TYPE_CHECKING:
@@ -40,7 +40,10 @@ def recycle(context: ControlContext, volume: PersistentVolume) -> float | None:
 
     context.progress(volume, f"recycling the volume (volume plugin {plugin.name})")
     try:
-        plugin.recycle(volume.metadata.name, spec, record)
+        with context.gate.entered(plugin.name):
+            plugin.recycle(volume.metadata.name, spec, record)
+    except StorageDriverUnavailableError:  # it hangs with others: this one was not begun
+        raise
     except Exception as error:
         _fail(context, volume, f"Recycle failed: {error}")
         raise

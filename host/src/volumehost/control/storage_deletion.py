@@ -90,7 +90,7 @@ class StorageDeletion:
         if plugin is None:
             return False
         self._context.progress(volume, f"deleting the volume (volume plugin {plugin.name})")
-        with self._counted.attempt(volume.metadata.uid, plugin.name):
+        with self._context.gate.entered(plugin.name), self._counted.attempt(volume.metadata.uid, plugin.name):
             plugin.new_deleter(Spec.from_persistent_volume(volume, read_only=False)).delete()
         return True
 

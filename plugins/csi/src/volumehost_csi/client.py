@@ -268,6 +268,7 @@ class NodeClient:
             from volumehost_csi_kit import redaction
 
             self._sent.remember(redaction.secret_values(request))
+        __waits_for__ = f"{call} of the CSI driver {self.driver}"  # noqa: F841 - status shows it
         code = "OK"
         started = time.perf_counter()
         try:

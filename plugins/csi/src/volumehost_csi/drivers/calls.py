@@ -67,6 +67,7 @@ class Caller:
 
         :raises StorageDriverError: it failed; the kind tells how (CSI-ERR-04).
         """
+        __waits_for__ = f"{call.name} of the CSI driver {self.driver}"  # noqa: F841 - status shows it
         longest = self.create_timeout if call.creates else self.timeout
         code, started = "OK", time.perf_counter()
         try:

@@ -147,13 +147,12 @@ def _summary(volumes: list[VolumeExplanation], *, going: bool) -> str:
     left = [volume for volume in used if volume.sequence]
     if not used:
         return "no container uses a volume"
-    if going:
-        return f"{_count(len(left), len(used))} still on the node" if left else "all volumes are unmounted"
-    return f"{_count(len(left), len(used))} not mounted" if left else "all volumes are mounted"
-
-
-def _count(some: int, of: int) -> str:
-    return f"{some} of {of} volume{'' if of == 1 else 's'} {'is' if some == 1 else 'are'}"
+    verb = "is" if len(left) == 1 else "are"
+    if going and left:
+        return f"{len(left)} volume{'' if len(left) == 1 else 's'} {verb} still on the node"
+    if left:
+        return f"{len(left)} of {len(used)} volume{'' if len(used) == 1 else 's'} {verb} not mounted"
+    return "all volumes are unmounted" if going else "all volumes are mounted"
 
 
 def _find_pod(store: ApiClient | None, status: PodStatus) -> Pod | None:

@@ -26,7 +26,8 @@ class VolumeExplanation(msgspec.Struct, frozen=True, rename="camel"):
     The fields up to ``retry_in`` are those of :class:`~volumehost.node.status.VolumeStatus`. ``direction`` is
     ``mount`` or ``unmount``; ``sequence`` what the volume goes through in that direction, in order. ``waits_for`` and
     ``advice`` are sentences, ``error`` the last error in full, a line each: what failed, then what that came from.
-    ``hangs`` tells where a running operation is stuck.
+    ``hangs`` tells where a running operation is stuck. ``selinux``: what is made of the SELinux options of the
+    containers that mount it.
     """
 
     volume: str
@@ -49,6 +50,7 @@ class VolumeExplanation(msgspec.Struct, frozen=True, rename="camel"):
     hangs: tuple[str, ...] = ()
     error: tuple[str, ...] = ()
     advice: tuple[str, ...] = ()
+    selinux: str = ""
 
     def headline(self) -> str:
         """What it is and where it stands, in one line: plugin, operation, step, age, attempts, next retry (BR-83)."""
@@ -75,6 +77,8 @@ class VolumeExplanation(msgspec.Struct, frozen=True, rename="camel"):
             found.append(f"  from: {self.source}")
         if self.path:
             found.append(f"  at: {self.path}")
+        if self.selinux:
+            found.append(f"  SELinux: {self.selinux}")
         found += [f"  {_MARKS.get(point.state, point.state)}  {point.text}" for point in self.sequence]
         found += _block("waits for", self.waits_for)
         found += _block("it is now", self.hangs)

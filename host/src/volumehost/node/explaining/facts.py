@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from volumehost.node.status import VolumeStatus
 
 
+#: States of a volume that is not on its way back any more.
+_GONE = frozenset({"unused", "not-mounted"})
+
 #: What to do where neither the error nor its kind says it.
 _MEND = "mend what the error names; it is tried again by itself for as long as somebody works on the root directory"
 
@@ -51,8 +54,9 @@ def explanation_of(facts: VolumeFacts) -> VolumeExplanation:
         path=status.path,
         unique_name=status.unique_name,
         source=_source(facts.kind),
+        selinux=status.selinux,
     )
-    if (status.ready and not facts.unmounting) or status.state == "unused":
+    if status.state in _GONE if facts.unmounting else status.ready or status.state == "unused":
         return plain
     retry_in, attempts, step = status.retry_in, status.attempts, status.step or status.failed_step
     waits_for, error, advice = list(facts.waits_for), list(facts.error), list(facts.advice)

@@ -71,6 +71,15 @@ def test_a_device_by_another_name_is_the_same_device_block02(
     handler.map_device(str(area / "by-id"), str(area / "map"), "uid", bind_mount=True)
 
 
+def test_a_plain_file_is_not_mapped_as_a_device_which_could_not_be_unmapped(
+    handler: BlockPathHandler, area: Path
+) -> None:
+    (area / "file").write_bytes(b"0" * 4096)
+    with pytest.raises(MountError, match="it is no device"):
+        handler.map_device(str(area / "file"), str(area / "map"), "uid", bind_mount=True)
+    assert list((area / "map").iterdir()) == []
+
+
 def test_another_device_in_the_place_is_an_error_block06(
     handler: BlockPathHandler, device: str, other_device: str, area: Path
 ) -> None:

@@ -53,9 +53,11 @@ class BlockPathHandler:
             raise _error(error, action, device_path) from error
 
     def _bind(self, device_path: str, path: str, action: str) -> None:
-        mapped = _device_number(path)
+        device, mapped = _device_number(os.path.realpath(device_path)), _device_number(path)
+        if device is None:
+            raise MountError("it is no device", action=action, subject=device_path, hint="see what published it there")
         if mapped is not None:
-            if mapped != _device_number(os.path.realpath(device_path)):
+            if mapped != device:
                 raise MountError("another device is mapped there", action=action, subject=path, hint="unmap it first")
             return
         if os.path.lexists(path) and self._mounter.is_mount_point(path):

@@ -128,7 +128,12 @@ class PodUnmounting:
         """
         from volumehost.node.orphans import remove_pod_directory
 
-        remove_pod_directory(self._parts.host.layout, uid)
+        try:
+            remove_pod_directory(self._parts.host.layout, uid)
+        except VolumeHostError as error:
+            self._note({"p": uid, "problem": str(error)})
+            self._journal.flush()
+            raise
         claims: list[PersistentVolumeClaim] = []
         if name:
             pod = known if known is not None else find_pod(self._api, name, namespace)

@@ -38,7 +38,10 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 #: How long after the time for its end the process ends come what may, in seconds.
-LAST_SECONDS: Final = 2.0
+LAST_SECONDS: Final = 5.0
+
+#: How long it then waits for the disk to take what is known, in seconds.
+FLUSH_SECONDS: Final = 1.0
 
 
 class Service(Protocol):
@@ -85,6 +88,7 @@ class Agent:
         self._stopping = threading.Event()
         self._ended = threading.Event()
         self._end_by = float("inf")
+        self._waits_for_turn = False
         self._error: BaseException | None = None
 
     @property
@@ -106,6 +110,11 @@ class Agent:
     def stopping(self) -> bool:
         """Whether it was told to end."""
         return self._stopping.is_set()
+
+    @property
+    def takes_its_time(self) -> bool:
+        """Whether it is at something that may take long, and has its own limit: waiting for its turn, or the end."""
+        return self._waits_for_turn or self.stopping
 
     @property
     def ended(self) -> bool:
@@ -135,6 +144,7 @@ class Agent:
                 left = self._end_by - time.monotonic() if self._stopping.is_set() else None
                 if left is not None and left <= 0:
                     logger.error("something still hangs when the time for the end is over: the agent ends without it")
+                    self._save_records()
                     break
                 pause = tending.tend()
                 for number in self._signals.wait(pause if left is None else min(left, pause or left)):
@@ -157,6 +167,14 @@ class Agent:
             self.phase = "it is ending"
             self._stopping.set()
             self._signals.wake()
+
+    def _save_records(self) -> None:
+        """Have what is known on disk, when the disk answers."""
+        manager = self._manager
+        if manager is not None:
+            flush = threading.Thread(target=manager.parts.services.journal.flush, daemon=True)
+            flush.start()
+            flush.join(FLUSH_SECONDS)
 
     def _look_again(self) -> None:
         """SIGHUP: look at plugins, drivers and pods anew."""
@@ -224,6 +242,7 @@ class Agent:
         def wait_for(pid: int | None) -> None:
             self.phase = f"it waits for {f'process {pid}' if pid else 'another process'}, which works on {root_dir}"
             logger.warning(self.phase)
+            self._waits_for_turn = True
             self._signals.wake()
 
         return manager_in_turn(make, settings.turn, on_wait=wait_for, unless=self._stopping.is_set)
@@ -232,6 +251,7 @@ class Agent:
         self.heart = Heart(manager.parts)
         self.heart.start()
         self._manager = manager
+        self._waits_for_turn = False
         with ExitStack() as stack:
             if self.metrics is not None:
                 self.metrics.attach(manager)
@@ -259,7 +279,7 @@ class Agent:
         sources: list[PodSource] = []
         if self.settings.static_pods is not None:
             sources.append(StaticPods(manager, self.settings.static_pods))
-        sources.append(StoredPods(manager))
+        sources.append(StoredPods(manager, with_mirrors=self.settings.static_pods is None))
         return sources
 
 

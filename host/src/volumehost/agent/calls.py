@@ -34,6 +34,7 @@ class ControlCalls:
             "wait_for_pod": self.wait_for_pod,
             "pod_status": self.pod_status,
             "status": self.status,
+            "notes": self.notes,
             "unmount_pod": self.unmount_pod,
             "unmount_all": self.unmount_all,
             "container_mounts": self.container_mounts,
@@ -63,18 +64,23 @@ class ControlCalls:
         """The status of all pods."""
         return [status.to_dict() for status in self._manager.status()]
 
+    def notes(self, _arguments: Arguments) -> Any:
+        """What should be known beside that."""
+        return self._manager.notes()
+
     def unmount_pod(self, arguments: Arguments) -> None:
         """End the pod, and wait for a while until it is gone."""
         name, namespace, timeout = _text(arguments, "name"), _text(arguments, "namespace"), _timeout(arguments)
         pod = find_pod(self._manager.api, name, namespace)
         if pod is not None:
+            self._manager.ending.check(pod.metadata.uid, f"{namespace}/{name}")
             mark_workload_ended(self._manager.api, pod)
         self._manager.unmount_pod(name, namespace, timeout=timeout)
 
     def unmount_all(self, arguments: Arguments) -> Any:
         """End all pods, and wait for a while until they are gone."""
         for pod in self._manager.api.list(Pod).items:
-            if FINALIZER in pod.metadata.finalizers:
+            if FINALIZER in pod.metadata.finalizers and not self._manager.ending.kept_by(pod.metadata.uid):
                 mark_workload_ended(self._manager.api, pod)
         return self._manager.unmount_all(timeout=_timeout(arguments))
 

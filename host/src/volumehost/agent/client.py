@@ -124,6 +124,10 @@ class AgentManager:
 
         return [PodStatus.from_dict(each) for each in self._connection.call("status")]
 
+    def notes(self) -> list[str]:
+        """See ``VolumeManager.notes``."""
+        return [str(note) for note in self._connection.call("notes")]
+
     def pod_status(self, pod: Pod) -> PodStatus:
         """See ``VolumeManager.pod_status``."""
         from volumehost.node.status import PodStatus

@@ -68,6 +68,10 @@ class PodSource(Protocol):
         """What keeps it from telling what has become of the pod, "" when nothing does."""
         ...
 
+    def keeps(self, pod: Pod) -> str:
+        """Why the pod does not end because somebody asks for it, and what would end it; "" when it does."""
+        ...
+
 
 class Wish(enum.Enum):
     """What a source wants for a pod."""
@@ -106,7 +110,9 @@ class PodSources:
 
     def start(self) -> None:
         """Have the sources tell from now on."""
-        self._manager.parts.status.note_of = self.note_of
+        status = self._manager.parts.status
+        status.note_of, status.notes = self.note_of, lambda: list(self.problems())
+        self._manager.ending.kept_by = self.kept_by
         for source in self._sources:
             source.start(self)
 
@@ -170,6 +176,11 @@ class PodSources:
         """Why the pod's wish could not be acted upon, or what its source cannot tell of it; "" for neither."""
         entry = self._entries.get(pod_uid)
         return "" if entry is None else entry.problem or entry.source.problem_of(entry.pod)
+
+    def kept_by(self, pod_uid: str) -> str:
+        """Why the pod does not end because somebody asks for it; "" when it does."""
+        entry = self._entries.get(pod_uid)
+        return "" if entry is None or entry.wish is Wish.END else entry.source.keeps(entry.pod)
 
     # --- inside -----------------------------------------------------------------------------------------------------
 

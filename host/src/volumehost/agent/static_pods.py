@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from volumehost.agent.mirror_pods import MirrorPods
-from volumehost.agent.static_manifests import Stamp, is_manifest_name, read_static_pods
+from volumehost.agent.static_manifests import FILE_ANNOTATION, Stamp, is_manifest_name, read_static_pods
 from volumehost.errors import VolumeHostError
 
 if TYPE_CHECKING:
@@ -90,6 +90,11 @@ class StaticPods:
             if pod.metadata.uid in file.pods and file.problem:
                 return f"its manifest cannot be read, what is mounted stays: {file.problem}"
         return ""
+
+    def keeps(self, pod: Pod) -> str:
+        """It is there for as long as its manifest is."""
+        path = pod.metadata.annotations.get(FILE_ANNOTATION, self.directory)
+        return f"it is a static pod, which ends when {path} is removed"
 
     def prepare(self, pod: Pod) -> Pod | None:
         """Show the pod in the store, when that can be."""

@@ -33,8 +33,10 @@ class StoredPods:
 
     name = "store"
 
-    def __init__(self, manager: VolumeManager) -> None:
+    def __init__(self, manager: VolumeManager, *, with_mirrors: bool = False) -> None:
+        """:param with_mirrors: nobody else tells of static pods: those that the store shows stay as they are."""
         self._manager = manager
+        self._with_mirrors = with_mirrors
         self._api = manager.api
         self._node_name = manager.host.get_node_name()
         #: UID to the pod as it was told last.
@@ -62,8 +64,14 @@ class StoredPods:
 
     def problem_of(self, pod: Pod) -> str:
         """Why the pod may have changed without anybody here knowing, "" when it cannot have."""
-        del pod
+        if is_mirror(pod):
+            return "it is a static pod, and this agent looks at no manifests (--static-pods): it stays as it is"
         return f"the store cannot be read: {self._problem}" if self._problem else ""
+
+    def keeps(self, pod: Pod) -> str:
+        """Nothing: whoever asks has the word."""
+        del pod
+        return ""
 
     def ended(self, pod: Pod) -> None:
         """Nothing: the manager itself lets go of the object."""
@@ -120,7 +128,8 @@ class StoredPods:
 
     def _seen(self, sources: PodSources, pod: Pod) -> None:
         uid = pod.metadata.uid
-        if is_mirror(pod) or pod.spec.node_name not in ("", self._node_name):
+        mirror = is_mirror(pod)
+        if (mirror and not self._with_mirrors) or pod.spec.node_name not in ("", self._node_name):
             return
         former, self._pods[uid] = self._pods.get(uid), pod
         if former is not None and _of_interest(former) == _of_interest(pod):
@@ -128,6 +137,8 @@ class StoredPods:
         deleted = pod.metadata.deletion_timestamp is not None
         if workload_has_ended(pod) or (deleted and not self._manager.may_be_in_use(uid)):
             sources.end(self, pod)
+        elif mirror:
+            sources.keep(self, pod)
         else:
             sources.want(self, pod)
 

@@ -27,8 +27,7 @@ class Tending:
         agent, notifier = self._agent, self._notifier
         if not notifier.listens:
             return None
-        if agent.at_work is None or agent.stopping:
-            # What is under way has its own limit: a turn, a drain, the grace.
+        if agent.takes_its_time:
             notifier.extend(MORE_SECONDS)
         notifier.status(self._line())
         watchdog = notifier.watchdog_seconds

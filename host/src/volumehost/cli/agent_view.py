@@ -34,5 +34,8 @@ def with_live_pods(settings: Settings, found: NodeStatus) -> NodeStatus:
     """The status with the pods as the agent sees them, operations and their age included."""
     if found.manager_pid is None:  # nobody holds the root directory
         return found
-    pods = ask_agent(settings, lambda manager: manager.status())
-    return found if pods is None else replace(found, pods=tuple(pods))
+    answer = ask_agent(settings, lambda manager: (manager.status(), manager.notes()))
+    if answer is None:
+        return found
+    pods, notes = answer
+    return replace(found, pods=tuple(pods), notes=(*found.notes, *notes))

@@ -43,6 +43,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+#: How long the end waits for events to be written when the time for it is over, in seconds.
+_FLUSH_SECONDS = 0.5
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -104,12 +107,13 @@ class NodeParts:
         self.reconciler.stop()
         self.timers.stop()
         self.pending.stop_running()
+        end_by = self.services.clock() + grace
         drained = self.pool.stop(grace)
-        drained = self.services.control.stop(grace) and drained
+        drained = self.services.control.stop(max(0.0, end_by - self.services.clock())) and drained
         if drained:
             for error in self.services.plugins.close():
                 logger.warning("%s", error)
-        self.host.flush_events(grace)
+        self.host.flush_events(max(_FLUSH_SECONDS, end_by - self.services.clock()) if drained else _FLUSH_SECONDS)
         self.services.journal.close()
         if self.owns_api and drained:
             with contextlib.suppress(VolumeHostError):  # what cannot even be opened is closed

@@ -49,6 +49,8 @@ class LiveStatus:
         self._claims = claims
         #: What whoever tells the manager of pods knows about one, by its uid.
         self.note_of: Callable[[str], str] = lambda _uid: ""
+        #: What they should know of who asks for the status of all pods.
+        self.notes: Callable[[], list[str]] = list
         #: Why pods of which nothing is mounted any more are not gone yet, by their uid.
         self.unfinished: dict[str, str] = {}
 
@@ -83,6 +85,10 @@ class LiveStatus:
         ]
         ending = self._populator.has_ended(uid)
         state = pod_state(tuple(volumes), ending=ending)
+        if used.selinux:
+            from volumehost.node.selinux_words import with_selinux_live
+
+            volumes = with_selinux_live(volumes, used, self._services, uid)
         note = self._note(uid) or ("" if ending else waits_for_word(pod, in_use=self._services.actual.has_mounts(uid)))
         return PodStatus(pod.metadata.namespace, pod.metadata.name, uid, state, tuple(volumes), note)
 

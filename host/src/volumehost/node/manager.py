@@ -15,15 +15,12 @@ from typing import TYPE_CHECKING, Self
 
 from volumehost.errors import (
     FailedPreconditionError,
-    ObjectNotFoundError,
-    VolumeHostError,
-    VolumesFailedError,
-    WaitTimeoutError,
 )
 from volumehost.node.assembly import NodeParts, Settings, start
+from volumehost.node.ending import PodEnding
 from volumehost.node.mounting import PodMounting
 from volumehost.node.orphan_care import OrphanCare
-from volumehost.node.pod_objects import DEFAULT_NAMESPACE, apply_pod, delete_pod
+from volumehost.node.pod_objects import DEFAULT_NAMESPACE, apply_pod
 from volumehost.node.unmounting import PodUnmounting
 from volumehost.node.upkeep import Upkeep
 
@@ -36,6 +33,7 @@ if TYPE_CHECKING:
     from volumehost.hosts.tokens import Signer
     from volumehost.loader.events import DynamicPluginProber
     from volumehost.loader.manager import VolumePluginManager
+    from volumehost.mount.selinux import SELinux
     from volumehost.node.containers import ContainerMounts
     from volumehost.node.explaining.explanation import PodExplanation
     from volumehost.node.operation_metrics import OperationMetrics
@@ -58,6 +56,7 @@ class _AtWork:
     parts: NodeParts
     mounting: PodMounting
     unmounting: PodUnmounting
+    ending: PodEnding
     orphans: OrphanCare
     api: ApiClient
 
@@ -82,6 +81,7 @@ class VolumeManager:
     :param plugin_manager: loads the plugins; a default one when not given. It must be new.
     :param api: the API; by default the embedded store in the root directory.
     :param mounter: stands in for the kernel's mounts.
+    :param selinux: stands in for the machine's SELinux.
     :param token_signer: answers ``(namespace, service account, TokenRequest)`` with the request and its status, for
         drivers that want tokens of a pod's service account. By default tokens are signed with a key of the root
         directory where there is no cluster; in a cluster there are none without it.
@@ -109,6 +109,7 @@ class VolumeManager:
         plugin_manager: VolumePluginManager | None = None,
         api: ApiClient | None = None,
         mounter: MountInterface | None = None,
+        selinux: SELinux | None = None,
         token_signer: Signer | None = None,
         adopt: bool = False,
         told_pods: bool = False,
@@ -128,6 +129,7 @@ class VolumeManager:
             plugin_manager=plugin_manager,
             api=api,
             mounter=mounter,
+            selinux=selinux,
             token_signer=token_signer,
             adopt=adopt,
             share_root=share_root,
@@ -159,7 +161,9 @@ class VolumeManager:
             if api is None:
                 raise FailedPreconditionError("the manager has no API", action="entering a VolumeManager")
             orphans = OrphanCare(parts, api, self._settings.clock)
-            self._at_work = at_work = _AtWork(parts, PodMounting(parts), PodUnmounting(parts, api), orphans, api)
+            unmounting = PodUnmounting(parts, api)
+            ending = PodEnding(parts, api, unmounting, self._settings.clock)
+            self._at_work = at_work = _AtWork(parts, PodMounting(parts), unmounting, ending, orphans, api)
             upkeep = Upkeep(parts, api, at_work.mounting)
             parts.claims.changed = at_work.mounting.resolve
             if parts.services.actual.pods() or parts.found.ended_pods:
@@ -308,31 +312,13 @@ class VolumeManager:
 
         :param name: its name, or its uid when only the disk knows it.
         :raises ObjectNotFoundError: neither the API nor the disk knows the pod.
+        :raises FailedPreconditionError: something else keeps it: it is a static pod of the agent that runs.
         :raises WaitTimeoutError: something is still mounted; ``details`` says what and why.
         :raises StillMountedError: something is mounted below the pod's directory that is none of its volumes.
         :raises RemovalError: files are left in a volume's directory; they were kept (BR-70).
         """
         self._check_privileges()
-        unmounting, label = self._now.unmounting, f"{namespace}/{name}"
-        pod, uids = unmounting.uids_of(name, namespace)
-        if not uids and self._now.parts.second_look.take():
-            pod, uids = unmounting.uids_of(name, namespace)
-        if not uids:
-            raise ObjectNotFoundError(
-                "there is no such pod",
-                action=f"unmounting pod {label}",
-                subject=label,
-                hint="volumehost status lists what is mounted",
-            )
-        for uid in uids:
-            unmounting.end(uid, namespace, name)
-        known = delete_pod(self._now.api, pod) if pod is not None else None
-        self._now.parts.reconciler.run()
-        deadline = self._settings.clock() + timeout
-        for uid in uids:
-            unmounting.wait(uid, label, max(0.0, deadline - self._settings.clock()))
-            claims = unmounting.finish(uid, namespace, name, known=known)
-            unmounting.wait_reclaimed(claims, label, max(0.0, deadline - self._settings.clock()))
+        self._now.ending.one(name, namespace, timeout)
 
     def unmount_all(self, *, timeout: float = POD_TIMEOUT) -> list[str]:
         """Unmount every pod that has volumes here; returns ``namespace/name`` of each.
@@ -343,35 +329,16 @@ class VolumeManager:
         :raises VolumesFailedError: waiting longer would help none of those that are left; ``details`` likewise.
         """
         self._check_privileges()
-        unmounting = self._now.unmounting
-        deadline = self._settings.clock() + timeout
-        in_api = self._pods_in_api()
-        pods = unmounting.mounted_pods(in_api)
-        for uid, (namespace, name) in pods.items():
-            unmounting.end(uid, namespace, name)
-        for pod in in_api:
-            if pod.metadata.uid in pods:
-                delete_pod(self._now.api, pod)
-        self._now.parts.reconciler.run()
-        done, problems, in_time = [], [], True
-        for uid, (namespace, name) in pods.items():
-            label = f"{namespace}/{name}" if name else uid
-            try:
-                unmounting.wait(uid, label, max(0.0, deadline - self._settings.clock()))
-                claims = unmounting.finish(uid, namespace, name)
-                unmounting.wait_reclaimed(claims, label, max(0.0, deadline - self._settings.clock()))
-            except VolumeHostError as error:  # one pod's trouble must not keep the others (BR-18)
-                problems.append(str(error))
-                in_time = in_time and not isinstance(error, WaitTimeoutError)
-            else:
-                done.append(label)
-        if problems:
-            raise (VolumesFailedError if in_time else WaitTimeoutError)(
-                f"{len(problems)} of {len(pods)} pods could not be unmounted",
-                details=problems,
-                action="unmounting all pods",
-            )
-        return done
+        return self._now.ending.all(timeout)
+
+    @property
+    def ending(self) -> PodEnding:
+        """Who ends pods that somebody asks to end, for those who have a say in that: the agent."""
+        return self._now.ending
+
+    def notes(self) -> list[str]:
+        """What should be known beside the status of pods: what whoever tells this manager of pods cannot read."""
+        return self._now.parts.status.notes()
 
     def drain(self, *, timeout: float = POD_TIMEOUT) -> None:
         """Take everything that is mounted off the node, in order; the pods stay, for the next manager (BR-54).

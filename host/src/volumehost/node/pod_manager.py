@@ -99,6 +99,10 @@ class PodManager(Protocol):
         """Every pod in the API and every pod that something is mounted for."""
         ...
 
+    def notes(self) -> list[str]:
+        """What should be known beside the status of pods."""
+        ...
+
     def pod_status(self, pod: Pod) -> PodStatus:
         """One pod, as it is in the API."""
         ...

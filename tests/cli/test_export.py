@@ -44,11 +44,11 @@ def test_lines_for_a_shell(volumehost, mounted):
     done = volumehost("export", "web", "--format", "bwrap")
     assert (done.code, done.err) == (0, "")
     assert done.lines() == [
-        "# init container setup",
+        "## init container setup",
         f"--bind '{mounted}' /v",
-        "# regular container app",
+        "## regular container app",
         f"--bind '{mounted}' /v --bind '{part_of(mounted)}' '/my part'",
-        "# regular container idle",
+        "## regular container idle",
         "",
     ]
     alone = volumehost("export", "pod/web", "--container", "app", "--format", "podman")

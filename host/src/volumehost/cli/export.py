@@ -27,7 +27,7 @@ FORMATS = ("oci", "podman", "docker", "bwrap", "json")
         ("What each container of a pod gets", "volumehost export web"),
         ("Arguments for a sandbox, quoted for a shell", "volumehost export web --container c --format bwrap"),
         ("Arguments for podman, as a list for a program", "volumehost export web --format podman -o json"),
-        ("A bundle's configuration with the volumes", "volumehost export web --container c --config config.json"),
+        ("The configuration of a bundle with the volumes", "volumehost export web --container c --config config.json"),
     ),
 )
 @click.argument("pod", type=NameType(), shell_complete=pod_names)
@@ -128,7 +128,7 @@ def _print_arguments(settings: Settings, format_name: str, found: Sequence[Conta
         return
     for each, arguments in made:
         if not alone:
-            click.echo(f"# {each.kind} container {each.container}")
+            click.echo(f"## {each.kind} container {each.container}")
         click.echo(shlex.join(arguments))
 
 

@@ -46,9 +46,10 @@ class RecordedFacts:
         if status.ready and not facts.unmounting:
             return facts
         self._add_claim(facts, volume, pod)
+        if status.error:
+            facts.advice = texts_of(record, "advice") or self._advice(pod_uid, status.volume)
         if status.error and not (facts.claim is not None and facts.claim.told):
             facts.error = texts_of(record, "err_lines") or status.error.splitlines()
-            facts.advice = texts_of(record, "advice") or self._advice(pod_uid, status.volume)
         if not record and not status.error and not facts.here:
             facts.here = sequence.mount_sequence(facts.kind)[0].name
         elif not record and not facts.here:

@@ -50,7 +50,6 @@ class VolumeEntry:
     stray: tuple[str, ...] = ()
     temporary: bool = False
     on_mount: bool = False
-    link: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,8 +168,10 @@ class _PodReader:
     def _is_plugins_directory(self, relative: str, escaped: str) -> bool:
         kind = self._tree.look(relative).kind
         named = escaped.count("~") == 1 and not escaped.startswith("~") and not escaped.endswith("~")
-        if kind is not EntryKind.DIRECTORY or not named:
+        if kind is not EntryKind.DIRECTORY:
             self._unexpected(relative)
+        elif not named:  # what is in it is looked at all the same
+            self.unexpected.append(Stray(self._tree.path(relative), kind))
         return kind is EntryKind.DIRECTORY
 
     def _volume(self, above: str, escaped: str, name: str, mode: str) -> VolumeEntry:
@@ -179,8 +180,7 @@ class _PodReader:
         if mode == BLOCK_MODE:
             if entry.kind is not EntryKind.LINK:
                 self._unexpected(relative)
-            link = self._tree.link(relative)
-            return VolumeEntry(self._uid, plugin, name, mode, path, path, entry, entry, link=link)
+            return VolumeEntry(self._uid, plugin, name, mode, path, path, entry, entry)
         if entry.kind not in (EntryKind.DIRECTORY, EntryKind.MOUNT):
             self._unexpected(relative)
         if plugin == CSI:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from volumehost.errors import RootDirectoryError
+from volumehost.inspection.tree import open_quietly
 from volumehost.node.journal import read_journal
 from volumehost.node.journal_format import JournalContents
 
@@ -87,17 +88,14 @@ def parse_flat_json(data: bytes) -> Mapping[str, Any] | str:
 def read_journal_quietly(layout: Layout) -> JournalContents:
     """The journal, without changing the time of its last access; one that cannot be read counts as damaged."""
     try:
-        return read_journal(layout.journal_file(), opener=_open_quietly)
+        return read_journal(layout.journal_file(), opener=_open)
     except RootDirectoryError as error:
         return JournalContents(exists=True, intact=False, notes=[error.reason])
 
 
-def _open_quietly(path: str, flags: int) -> int:
-    wanted = flags | os.O_NONBLOCK | os.O_NOFOLLOW
-    try:
-        return os.open(path, wanted | os.O_NOATIME)
-    except PermissionError:
-        return os.open(path, wanted)
+def _open(path: str, flags: int) -> int:
+    """Without waiting, should it be no file."""
+    return open_quietly(path, flags | os.O_NONBLOCK | os.O_NOFOLLOW)
 
 
 # --- drivers --------------------------------------------------------------------------------------------------

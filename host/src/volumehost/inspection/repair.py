@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -47,11 +48,13 @@ def apply_repair(
     sources: Sources | None = None,
     choice: Choice | None = None,
     *,
+    plugins: Sequence[object] = (),
     while_kubelet_runs: bool = False,
     on_step: OnStep = lambda _repair, _result: None,
 ) -> RepairReport:
     """Do it. Whatever is killed on the way is gone on with by the next repair; one more has nothing to do.
 
+    :param plugins: volume plugins (classes, instances, modules) besides those that are installed.
     :param while_kubelet_runs: a kubelet may work on the directory meanwhile.
     :param on_step: is told of each step when it has ended.
     :raises RootDirectoryLockedError: an agent, a command or another repair works on the root directory.
@@ -65,12 +68,12 @@ def apply_repair(
     looks = Looks(root_dir, sources if sources is not None else Sources())
     with exclusive(looks.root, looks.kind, while_kubelet_runs=while_kubelet_runs):
         inspection, context = _look(looks)
-        with Tools(looks.root, looks.kind, with_plugins=_needs_plugins(inspection)) as tools:
-            plugins = tools.plugin_names
-            plan = make_plan(context, inspection, plugins=plugins, choice=choice)
+        with Tools(looks.root, looks.kind, plugins, with_plugins=_needs_plugins(inspection)) as tools:
+            names = tools.plugin_names
+            plan = make_plan(context, inspection, plugins=names, choice=choice)
             results = Executor(tools, on_step).run(plan)
         after, context = _look(looks)
-        left = make_plan(context, after, plugins=plugins, choice=choice)
+        left = make_plan(context, after, plugins=names, choice=choice)
     return RepairReport(inspection, plan, applied=True, results=tuple(results), left=left)
 
 

@@ -10,8 +10,10 @@ from volumehost.hosts.lock import lock_holder
 from volumehost.hosts.root_dir import resolve_root_dir
 from volumehost.inspection.processes import kubelet_at_work
 from volumehost.inspection.report import RootKind
+from volumehost.inspection.tree import open_quietly
 from volumehost.mount.deadline import DeadlineExceededError, DeadlineRunner
 from volumehost.mount.places import ANSWER_SECONDS
+from volumehost.sdk.directories import DIRECTORY_FLAGS
 
 #: What this host keeps in its root directory, and a kubelet does not.
 _OWN_ENTRIES: Final = frozenset(
@@ -53,7 +55,11 @@ def find_root(path: str) -> tuple[str, RootKind]:
 
 def _list(path: str) -> tuple[str, frozenset[str]]:
     root = resolve_root_dir(path)
-    return root, frozenset(os.listdir(root))
+    descriptor = open_quietly(root, DIRECTORY_FLAGS)
+    try:
+        return root, frozenset(os.listdir(descriptor))
+    finally:
+        os.close(descriptor)
 
 
 def who_works_on(root: str, kind: RootKind) -> str:

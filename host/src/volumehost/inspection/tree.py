@@ -147,26 +147,12 @@ class Tree:
         with self._place(relative) as place:
             if not stat.S_ISREG(os.fstat(place).st_mode):
                 raise OSError(errno.EINVAL, "it is no regular file", self.path(relative))
-            descriptor = _open_quietly(f"/proc/self/fd/{place}", os.O_RDONLY | os.O_CLOEXEC)
+            descriptor = open_quietly(f"/proc/self/fd/{place}", os.O_RDONLY | os.O_CLOEXEC)
         with os.fdopen(descriptor, "rb") as file:
             data = file.read(MOST_BYTES + 1)
         if len(data) > MOST_BYTES:
             raise OSError(errno.EFBIG, f"it has more than {MOST_BYTES} bytes", self.path(relative))
         return data
-
-    def link(self, relative: str) -> str:
-        """Where a symbolic link leads, as it is written; "" when there is none."""
-        parent, _, name = relative.rpartition("/")
-        try:
-            descriptor = self._open(parent, _DIRECTORY)
-        except OSError:
-            return ""
-        try:
-            return os.readlink(name, dir_fd=descriptor)
-        except OSError:
-            return ""
-        finally:
-            os.close(descriptor)
 
     # --- inside -------------------------------------------------------------------------------------------------
 
@@ -191,12 +177,12 @@ class Tree:
 
 def _open_in_time(runner: DeadlineRunner, path: str, dir_fd: int | None) -> int:
     return runner.run(
-        _open_quietly, path, _DIRECTORY, dir_fd, timeout=ANSWER_SECONDS, what=f"open {path}", discard=os.close
+        open_quietly, path, _DIRECTORY, dir_fd, timeout=ANSWER_SECONDS, what=f"open {path}", discard=os.close
     )
 
 
-def _open_quietly(path: str, flags: int, dir_fd: int | None = None) -> int:
-    """Open without changing the time of access, which only the owner and root may ask for."""
+def open_quietly(path: str, flags: int, dir_fd: int | None = None) -> int:
+    """Open without changing the time of the last access, which only the owner and root may ask for."""
     try:
         return os.open(path, flags | os.O_NOATIME, dir_fd=dir_fd)
     except PermissionError:
@@ -209,7 +195,7 @@ def _open_without_crossing(dir_fd: int, relative: str, flags: int) -> int:
     :raises OSError: EXDEV for a mount, ELOOP for a link.
     """
     if not relative:
-        return _open_quietly(f"/proc/self/fd/{dir_fd}", flags & ~os.O_NOFOLLOW)
+        return open_quietly(f"/proc/self/fd/{dir_fd}", flags & ~os.O_NOFOLLOW)
     quiet = 0 if flags & os.O_PATH else os.O_NOATIME
     try:
         return syscalls.openat2(dir_fd, relative, flags | quiet, _NO_CROSSING)
@@ -240,7 +226,7 @@ def open_step_by_step(dir_fd: int, relative: str, flags: int) -> int:
                 raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), relative)
             if flags & os.O_PATH:
                 return os.dup(place)
-            return _open_quietly(f"/proc/self/fd/{place}", flags & ~os.O_NOFOLLOW)
+            return open_quietly(f"/proc/self/fd/{place}", flags & ~os.O_NOFOLLOW)
         finally:
             os.close(place)
     finally:

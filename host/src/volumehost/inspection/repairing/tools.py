@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Self
 
@@ -77,12 +77,14 @@ def names_of_plugins() -> frozenset[str]:
 class Tools:
     """A host on the root directory, as a context manager: plugins, mounts, and the journal when it is asked for.
 
+    :param given: plugins besides those that are installed.
     :param with_plugins: load the plugins, which then may start drivers and look at those that have registered.
     """
 
-    def __init__(self, root: str, kind: RootKind, *, with_plugins: bool) -> None:
+    def __init__(self, root: str, kind: RootKind, given: Sequence[object] = (), *, with_plugins: bool) -> None:
         self.root = root
         self._kind = kind
+        self._given = given
         self._with_plugins = with_plugins
         self._journal: Journal | None = None
         self._store: EmbeddedStore | None = None
@@ -95,7 +97,7 @@ class Tools:
         if self._with_plugins:
             from volumehost.loader.prober import EntryPointProber
 
-            for error in self.plugins.init_plugins((), EntryPointProber(), self.host):
+            for error in self.plugins.init_plugins(self._given, EntryPointProber(), self.host):
                 logger.warning("%s", error)
         return self
 

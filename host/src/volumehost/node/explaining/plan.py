@@ -22,6 +22,7 @@ from volumehost.node.explaining.plan_claims import ClaimTrial, Trial
 from volumehost.node.explaining.plan_places import Places
 from volumehost.node.explaining.planned import PlannedStep, PodPlan, VolumePlan
 from volumehost.node.explaining.sequence import Phase, VolumeKind, mount_sequence
+from volumehost.node.operations import MOUNT_VOLUME
 from volumehost.node.pods import containers_of, used_volumes, workload_has_ended
 from volumehost.node.resolver import Resolver
 
@@ -127,8 +128,10 @@ class Planner:
             steps = [*trial.steps, *_steps(phases, skipped)]
             words = self._places.ownership_words(use, staged)
             notes += [words] if words else []
+        elif use.has_grown and not use.spec.read_only:
+            steps = [PlannedStep(sequence.EXPAND, f"grow it to {use.size} bytes while it is used", "volume_fs_resize")]
         elif use.remounts:
-            steps = [PlannedStep(sequence.SET_UP, "refresh its content", operation="volume_mount")]
+            steps = [PlannedStep(sequence.SET_UP, "refresh its content", MOUNT_VOLUME)]
         steps += [PlannedStep("subpath", text) for text in _subpaths(pod, volume.name)] if not done else []
         problems = problems if not done else []
         origin = use.plugin.origin

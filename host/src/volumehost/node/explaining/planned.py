@@ -81,7 +81,8 @@ class PodPlan(msgspec.Struct, frozen=True, rename="camel"):
     def _summary(self) -> str:
         blocked = sum(volume.state == "blocked" for volume in self.volumes)
         if self.problems or blocked:
-            what = f"{blocked} of {len(self.volumes)} volumes" if blocked else "it"
+            total = f"{len(self.volumes)} volume{'' if len(self.volumes) == 1 else 's'}"
+            what = f"{blocked} of {total}" if blocked else "it"
             return f"{what} would not work as things are"
         if all(volume.state in {"done", "unused"} for volume in self.volumes):
             return "nothing is left to do"

@@ -7,7 +7,9 @@ import socket
 import stat
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -468,6 +470,47 @@ def test_empty_parents_are_removed_up_to_the_base_subpath34(tmp_path: Path) -> N
         remove_empty_dirs(str(tmp_path / "a"), str(tmp_path / "ab"))
     remove_empty_dirs(str(tmp_path), str(tmp_path))
     assert tmp_path.exists()
+
+
+# --- threads ----------------------------------------------------------------------------------------------
+
+
+def test_threads_that_prepare_the_same_subpath_mount_it_once(volume: Path, mounter: LinuxMounter) -> None:
+    begin = threading.Barrier(8)
+
+    def prepare(_: int) -> str:
+        begin.wait(timeout=20)
+        return LinuxSubpather(mounter, seconds=20).prepare_safe_subpath(subpath(volume, "dir"))
+
+    for _ in range(20):
+        with ThreadPoolExecutor(8) as pool:
+            (target,) = set(pool.map(prepare, range(8)))
+        assert [entry.path for entry in mounter.list_mounts()].count(target) == 1
+        LinuxSubpather(mounter).clean_sub_paths(str(volume.parents[2]), "vol")
+    assert not leftovers(volume)
+
+
+def test_one_that_hangs_costs_another_who_wants_the_same_its_deadline_only(volume: Path) -> None:
+    hang = threading.Event()
+    began = threading.Event()
+
+    class Hanging(LinuxMounter):
+        def mount(self, source, target, fs_type="", options=(), **arguments):
+            began.set()
+            assert hang.wait(20)
+            super().mount(source, target, fs_type, options, **arguments)
+
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(LinuxSubpather(Hanging()).prepare_safe_subpath, subpath(volume, "dir"))
+        try:
+            assert began.wait(20)
+            with pytest.raises(MountError, match=r"another call has been at it for 0\.1 s"):
+                LinuxSubpather(LinuxMounter(), seconds=0.1).prepare_safe_subpath(subpath(volume, "dir"))
+            other = subpath(volume, "dir", container_name="other")
+            assert os.path.samefile(LinuxSubpather(LinuxMounter()).prepare_safe_subpath(other), volume / "dir")
+        finally:
+            hang.set()
+        assert os.path.samefile(first.result(20), volume / "dir")
 
 
 # --- automounts -------------------------------------------------------------------------------------------

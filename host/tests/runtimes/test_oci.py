@@ -3,6 +3,9 @@
 import copy
 import os
 import stat
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -40,8 +43,31 @@ def test_mounts(container, mount):
 
 
 def test_a_volume_in_place_of_the_root_is_refused(container, mount):
-    with pytest.raises(ContainerRuntimeError, match="an OCI runtime cannot mount a volume in place of"):
+    with pytest.raises(ContainerRuntimeError, match="an OCI runtime on this kernel cannot mount a volume"):
         oci_fragment(container(mount("/")))
+
+
+OLD = """
+from volumehost.node.containers import ContainerMount, ContainerMounts
+from volumehost.runtimes.oci import oci_fragment
+for mode in ("IfPossible", "Enabled"):
+    mount = ContainerMount("v", "/host/v", "/v", read_only=True, recursive_read_only=mode)
+    try:
+        print(oci_fragment(ContainerMounts("app", "regular", (mount,)))["mounts"][0]["options"][-1])
+    except Exception as error:
+        print(error.reason)
+"""
+
+
+@pytest.mark.root
+def test_on_a_kernel_that_cannot_do_it_recursively():
+    old_kernel = Path(__file__).parents[1] / "mount" / "old_kernel.py"
+    command = [sys.executable, str(old_kernel), sys.executable, "-c", OLD]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert printed == [
+        "ro",
+        "an OCI runtime on this kernel cannot make a mount read-only with all that is mounted below it",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ its attributes before it is put in place; older kernels need the two steps of MO
 from __future__ import annotations
 
 import errno
+import functools
 import logging
 import os
 import stat
@@ -34,6 +35,17 @@ _CLONE: Final = syscalls.OPEN_TREE_CLONE | syscalls.AT_EMPTY_PATH
 _ONTO: Final = syscalls.MOVE_MOUNT_F_EMPTY_PATH | syscalls.MOVE_MOUNT_T_EMPTY_PATH
 #: What a kernel says to calls that it does not have, and what a seccomp filter says to calls that it does not know.
 _UNKNOWN_CALL: Final = frozenset({errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM})
+
+
+@functools.cache
+def changes_whole_trees() -> bool:
+    """Whether the kernel changes a mount together with all that is mounted below it (mount_setattr, 5.12)."""
+    flags = syscalls.AT_EMPTY_PATH | syscalls.AT_RECURSIVE
+    try:
+        syscalls.mount_setattr(-1, "", flags, syscalls.MOUNT_ATTR_RDONLY, 0)
+    except OSError as error:
+        return error.errno not in _UNKNOWN_CALL
+    return True
 
 
 def bind_mount(source: str, target: str, options: MountOptions, resolve: int = 0) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import logging
 import os
 import stat
@@ -30,6 +31,7 @@ from volumehost.mount.safe_path import (
     path_of,
     resolved_within,
 )
+from volumehost.mount.turns import Turns
 
 logger = logging.getLogger(__name__)
 
@@ -51,7 +53,7 @@ class LinuxSubpather:
 
     def __init__(self, mounter: MountInterface, *, runner: DeadlineRunner | None = None, seconds: float = 60.0) -> None:
         self._mounter = mounter
-        self._runner = runner if runner is not None else DeadlineRunner()
+        self._runner = runner if runner is not None else _shared_runner()
         self._places = Places(self._runner)
         self._seconds = seconds
 
@@ -85,6 +87,13 @@ class LinuxSubpather:
 
     def _bind(self, fd: int, subpath: Subpath) -> str:
         target = _target(subpath)
+        try:
+            with _shared_turns().taken(target, self._seconds):
+                return self._bind_in_turn(fd, target, subpath)
+        except TimeoutError as error:
+            raise MountError(str(error), action=_action(subpath), subject=target, errno=errno.ETIMEDOUT) from error
+
+    def _bind_in_turn(self, fd: int, target: str, subpath: Subpath) -> str:
         if self._reuse_or_clear(fd, target):
             return target
         try:
@@ -184,6 +193,18 @@ class LinuxSubpather:
             raise MountError(
                 str(error), action=what, errno=errno.ETIMEDOUT, hint="the server or daemon of the volume may be gone"
             ) from error
+
+
+@functools.cache
+def _shared_runner() -> DeadlineRunner:
+    """The process's own: what is stuck counts together, whoever asked."""
+    return DeadlineRunner()
+
+
+@functools.cache
+def _shared_turns() -> Turns:
+    """The process's own: two who prepare the same subpath would mount twice."""
+    return Turns()
 
 
 def check_name(name: str, what: str) -> None:

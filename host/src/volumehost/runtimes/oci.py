@@ -8,15 +8,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from volumehost.errors import ManifestError
+from volumehost.mount.bind import changes_whole_trees
 from volumehost.node.containers import ContainerDevice, ContainerMount
 from volumehost.runtimes.demands import Runtime, in_order, is_recursive, propagation_option
 from volumehost.runtimes.device_files import block_device
 
 if TYPE_CHECKING:
     from volumehost.node.containers import ContainerMounts
-
-#: Recursively read-only is the option "rro": crun from 1.4, runc from 1.1, Linux from 5.12 on.
-OCI: Final = Runtime("an OCI runtime", recursive_read_only=True, root=False)
 
 #: How the container's own root has to be mounted for mounts to come in and go out; from none to both.
 _ROOT_PROPAGATIONS: Final = ("", "rprivate", "private", "rslave", "slave", "rshared", "shared")
@@ -31,17 +29,21 @@ def oci_fragment(container: ContainerMounts) -> dict[str, Any]:
     :raises ContainerRuntimeError: a runtime could not do something.
     :raises FailedPreconditionError: a block device is gone.
     """
+    runtime = _runtime()
     mounts: list[dict[str, Any]] = []
     devices: list[dict[str, Any]] = []
     rules: list[dict[str, Any]] = []
     propagation = ""
-    for item in in_order(container, OCI):
+    for item in in_order(container, runtime):
         if isinstance(item, ContainerDevice):
             devices.append(_device(item))
             rules.append(_rule(devices[-1], read_only=item.read_only))
             continue
         option = propagation_option(container, item)
-        mounts.append(_mount(container, item, option))
+        access = "rw"
+        if item.read_only:
+            access = "rro" if is_recursive(container, item, runtime) else "ro"
+        mounts.append(_mount(item, option, access))
         if option != "rprivate":
             propagation = _stronger(propagation, option)
     linux: dict[str, Any] = {}
@@ -91,10 +93,12 @@ def merge_into(config: Mapping[str, Any], container: ContainerMounts) -> dict[st
     return merged
 
 
-def _mount(container: ContainerMounts, mount: ContainerMount, propagation: str) -> dict[str, Any]:
-    access = "rw"
-    if mount.read_only:
-        access = "rro" if is_recursive(container, mount, OCI) else "ro"
+def _runtime() -> Runtime:
+    """Recursively read-only is the option "rro": crun from 1.4, runc from 1.1, where the kernel can do it."""
+    return Runtime("an OCI runtime on this kernel", recursive_read_only=changes_whole_trees(), root=False)
+
+
+def _mount(mount: ContainerMount, propagation: str, access: str) -> dict[str, Any]:
     return {
         "destination": mount.container_path,
         "type": "bind",

@@ -5,10 +5,11 @@ For ``VolumeManager.explain``, ``volumehost explain``, the agent's service, and 
 
 from __future__ import annotations
 
+import contextlib
 import os
 from typing import TYPE_CHECKING
 
-from volumehost.errors import ObjectNotFoundError
+from volumehost.errors import ObjectNotFoundError, StoreError
 from volumehost.node.explaining.explanation import PodExplanation, VolumeExplanation
 from volumehost.node.explaining.facts import argument_of, explanation_of
 from volumehost.node.journal_format import text_of
@@ -56,12 +57,29 @@ def explain_recorded(
     :raises RootDirectoryError: the journal cannot be read.
     """
     from volumehost.hosts.layout import Layout
+    from volumehost.hosts.root_dir import resolve_root_dir
     from volumehost.node.journal import read_journal
     from volumehost.node.recorded_status import read_status
 
-    found = read_status(root_dir, api=store)
-    status = find_status(found, namespace, name)
-    return _of_record(found, status, read_journal(Layout(found.root_dir).journal_file()), store, node_name)
+    layout = Layout(resolve_root_dir(os.fspath(root_dir)))
+    with contextlib.ExitStack() as stack:
+        if store is None:
+            store = _open_store(layout.store_file(), stack)
+        found = read_status(root_dir, api=store)
+        status = find_status(found, namespace, name)
+        return _of_record(found, status, read_journal(layout.journal_file()), store, node_name)
+
+
+def _open_store(path: str, stack: contextlib.ExitStack) -> ApiClient | None:
+    """The store for reading; None where there is none, and where it cannot be read: what else is known is told."""
+    from volumehost.api.read_only_store import ReadOnlyStore
+
+    if not os.path.lexists(path):
+        return None
+    try:
+        return stack.enter_context(ReadOnlyStore(path))
+    except StoreError:
+        return None
 
 
 def find_status(found: NodeStatus, namespace: str, name: str) -> PodStatus:

@@ -67,7 +67,7 @@ def explanation_of(facts: VolumeFacts) -> VolumeExplanation:
     if error and not advice:
         advice = [_MEND]
     if retry_in is not None:
-        waits_for.append(f"the next attempt, in {retry_in:.1f} s" if retry_in else "the attempt that runs now")
+        waits_for.append(f"the next attempt, in {retry_in:.1f} s" if retry_in else "the next attempt, which is due now")
     return _with(
         plain,
         operation=status.operation,

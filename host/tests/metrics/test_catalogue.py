@@ -38,6 +38,14 @@ RULES = [
     ("kubelet_volume_metric_collection_duration_seconds", HISTOGRAM, {"metric_source"}),
     ("orphan_pod_cleaned_volumes", GAUGE, set()),
     ("orphan_pod_cleaned_volumes_errors", GAUGE, set()),
+    # SEL-06
+    ("volume_manager_selinux_container_errors_total", GAUGE, {"access_mode"}),
+    ("volume_manager_selinux_container_warnings_total", GAUGE, {"access_mode"}),
+    ("volume_manager_selinux_pod_context_mismatch_errors_total", GAUGE, {"access_mode"}),
+    ("volume_manager_selinux_pod_context_mismatch_warnings_total", GAUGE, {"access_mode"}),
+    ("volume_manager_selinux_volume_context_mismatch_errors_total", GAUGE, {"access_mode", "volume_plugin"}),
+    ("volume_manager_selinux_volume_context_mismatch_warnings_total", GAUGE, {"access_mode", "volume_plugin"}),
+    ("volume_manager_selinux_volumes_admitted_total", GAUGE, {"access_mode", "volume_plugin"}),
     # METRIC-08
     ("attachdetach_controller_total_volumes", GAUGE, {"plugin_name", "state"}),
     ("storage_count_attachable_volumes_in_use", GAUGE, {"node", "volume_plugin"}),

@@ -262,7 +262,7 @@ def test_metrics_are_told_of_every_run(manager, bind, nfs):
     with manager(bind(), enter=False, metrics=metrics) as node:
         node.mount_pod(_pod(nfs("a")), timeout=20)
         node.unmount_pod("web", timeout=20)
-    labels = ("example.com/bind", False)
+    labels = ("example.com/bind", False, False)
     assert metrics.seen == [
         ("volume_mount", True, None, labels),
         ("overall", True, None, labels),

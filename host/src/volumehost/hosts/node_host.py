@@ -84,6 +84,7 @@ class NodeHost:
         self._api = api
         self._mounter = mounter
         self._selinux = selinux
+        self._has_selinux: bool | None = None
         self._recorder = recorder
         self._config = config or HostConfig.for_root_dir(root_dir)
         self._objects = ApiObjects(self.get_kube_client, lambda: token_signer or self.default_token_signer())
@@ -318,6 +319,14 @@ class NodeHost:
         from volumehost.mount.hostutil import LinuxHostUtils
 
         return LinuxHostUtils(self.get_mounter(), selinux=self._selinux)
+
+    def has_selinux(self) -> bool:
+        """Whether the kernel has SELinux on, which does not change while this process runs."""
+        if self._has_selinux is None:
+            from volumehost.mount.selinux import SELinux
+
+            self._has_selinux = (self._selinux or SELinux()).enabled()
+        return self._has_selinux
 
     def get_subpather(self) -> Subpather:
         """Safe subpaths."""

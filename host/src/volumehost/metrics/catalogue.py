@@ -95,6 +95,30 @@ _NODE = _all(
     ),
 )  # fmt: skip
 
+_SELINUX = _all(
+    *(
+        (f"volume_manager_selinux_{what}_total", GAUGE, labels, text)
+        for what, labels, text in (
+            ("container_errors", "access_mode", "Volumes that are not mounted: a label cannot be made"),
+            ("container_warnings", "access_mode", "The same where it will matter one day"),
+            (
+                "pod_context_mismatch_errors", "access_mode",
+                "Volumes that are not mounted: containers of one pod want different SELinux labels for it",
+            ),
+            ("pod_context_mismatch_warnings", "access_mode", "The same where it will matter one day"),
+            (
+                "volume_context_mismatch_errors", "access_mode volume_plugin",
+                "Volumes that are not mounted: another pod has them with another SELinux label",
+            ),
+            (
+                "volume_context_mismatch_warnings", "access_mode volume_plugin",
+                "The same where it will matter one day",
+            ),
+            ("volumes_admitted", "access_mode volume_plugin", "Volumes that are mounted with an SELinux label"),
+        )
+    )
+)  # fmt: skip
+
 _CLAIMS = _all(
     ("pv_collector_total_pv_count", GAUGE, "plugin_name volume_mode", "PersistentVolumes"),
     ("pv_collector_bound_pv_count", GAUGE, "storage_class", "PersistentVolumes in phase Bound"),
@@ -175,4 +199,4 @@ _OWN = _all(
 )  # fmt: skip
 
 #: By name.
-CATALOGUE: Final = {**_OPERATIONS, **_NODE, **_CLAIMS, **_STATS, **_OWN}
+CATALOGUE: Final = {**_OPERATIONS, **_NODE, **_SELINUX, **_CLAIMS, **_STATS, **_OWN}

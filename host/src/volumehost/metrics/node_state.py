@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from volumehost.metrics.families import family, single
 from volumehost.node.operation_metrics import full_plugin_name
+from volumehost.node.selinux import ADMITTED
 from volumehost.node.states import Attachability, MountState
 
 if TYPE_CHECKING:
@@ -39,6 +40,21 @@ def node_families(manager: VolumeManager) -> Iterator[Metric]:
     yield single("orphan_pod_cleaned_volumes", orphans.candidates)
     yield single("orphan_pod_cleaned_volumes_errors", orphans.errors)
     yield single("volumehost_orphaned_pods_removed_total", orphans.removed)
+    yield from _selinux(parts.populator.selinux_counts())
+
+
+def _selinux(counts: Mapping[tuple[str, str, str, str], int]) -> Iterator[Metric]:
+    """SEL-06. The metrics of containers and pods have no label for the plugin."""
+    for part in ("container", "pod_context_mismatch", "volume_context_mismatch"):
+        for kind in ("errors", "warnings"):
+            values: Counts = Counter()
+            for (counted, of_kind, mode, plugin), number in counts.items():
+                if (counted, of_kind) == (part, kind):
+                    values[(mode, plugin) if part == "volume_context_mismatch" else (mode,)] += number
+            yield family(f"volume_manager_selinux_{part}_{kind}_total", values)
+    admitted: dict[tuple[str, ...], float]
+    admitted = {(mode, plugin): number for (part, _, mode, plugin), number in counts.items() if part == ADMITTED}
+    yield family("volume_manager_selinux_volumes_admitted_total", admitted)
 
 
 def _volumes(services: Services) -> tuple[Counts, Counts, Counts]:

@@ -239,6 +239,21 @@ class ActualState:
                 volume.pods[pod_uid] = replace(mount, remount_required=True)
                 self._changed(name, pod_uid)
 
+    # --- labels ---------------------------------------------------------------------------------------------
+
+    def set_selinux_context(self, name: str, label: str) -> None:
+        """The volume is mounted with that label from now on; one that is known stays (ASW-15, -18, -19)."""
+        with self._lock:
+            volume = self._volumes.get(name)
+            if volume is not None and not volume.selinux_context:
+                volume.selinux_context = label
+
+    def has_other_label(self, name: str, label: str) -> bool:
+        """Whether the volume is, or may be, mounted with another SELinux label than this, "" for none (DSW-08)."""
+        with self._lock:
+            volume = self._volumes.get(name)
+            return volume is not None and _has_other_label(volume, label)
+
     # --- sizes ----------------------------------------------------------------------------------------------
 
     def initialize_size(self, name: str, size: int) -> None:
@@ -272,16 +287,21 @@ class ActualState:
 
     # --- queries --------------------------------------------------------------------------------------------
 
-    def check(self, name: str, pod_uid: str, *, attachable: bool = False, size: int = 0) -> MountCheck:
+    def check(
+        self, name: str, pod_uid: str, *, attachable: bool = False, size: int = 0, label: str | None = None
+    ) -> MountCheck:
         """What a wanted volume lacks (ASW-30).
 
         :param attachable: it has to be attached before it is used; if not, an attachment is undone before (BR-49).
         :param size: the size that it is to have, in bytes, 0 for any.
+        :param label: the SELinux label that it is to be mounted with, "" for none, None where there is no SELinux.
         """
         with self._lock:
             volume = self._volumes.get(name)
             if volume is None:
                 return MountCheck(Need.ATTACH, "")
+            if label is not None and _has_other_label(volume, label):
+                return MountCheck(Need.RELABEL, volume.device_path)
             as_wanted = volume.attached and attachable == (volume.attachability is Attachability.TRUE)
             in_use = volume.pods or volume.device_state.may_be_mounted
             if not as_wanted and (attachable or not in_use):
@@ -416,6 +436,11 @@ class ActualState:
                 subject=name,
             )
         return volume
+
+
+def _has_other_label(volume: AttachedVolume, label: str) -> bool:
+    mounted = bool(volume.pods) or volume.device_state.may_be_mounted
+    return volume.selinux_context != label and (mounted or bool(volume.selinux_context))
 
 
 def _mount_need(volume: AttachedVolume, pod_uid: str) -> Need:

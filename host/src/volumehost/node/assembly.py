@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from volumehost.host_services import MountInterface
     from volumehost.hosts.tokens import Signer
     from volumehost.loader.events import DynamicPluginProber
+    from volumehost.mount.selinux import SELinux
     from volumehost.node.operation_metrics import OperationMetrics
 
 logger = logging.getLogger(__name__)
@@ -58,6 +59,7 @@ class Settings:
     plugin_manager: VolumePluginManager | None = None
     api: ApiClient | None = None
     mounter: MountInterface | None = None
+    selinux: SELinux | None = None
     adopt: bool = False
     share_root: bool = False
     observer: StepObserver | None = None
@@ -149,6 +151,7 @@ def _start_locked(settings: Settings, root_dir: str, lock: RootDirLock) -> NodeP
         api=settings.api if settings.api is not None else lambda: _open_store(root_dir),
         plugin_manager=plugins,
         mounter=settings.mounter,
+        selinux=settings.selinux,
         token_signer=settings.token_signer,
     )
     if settings.share_root:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -25,12 +25,20 @@ if TYPE_CHECKING:
 Changed = Callable[[str, str], None]
 
 
+class SELinuxLabels(NamedTuple):
+    """What a volume is mounted with, "" for no label of its own; and what its containers need, in any case (DSW-01)."""
+
+    mount: str
+    original: str
+
+
 class VolumeUse(msgspec.Struct, frozen=True, gc=False):
     """One volume as one pod wants it; what the operations get (DSW-10).
 
     ``remounts``: the plugin wants its set-up repeated from time to time. ``size_limit`` is the local ephemeral limit in
     bytes. ``size`` is what the PersistentVolume has and ``claim_size`` what its claim has got, in bytes, both 0 where
-    the node has nothing to do for a volume to grow. ``requested_at`` is on the manager's monotonic clock.
+    the node has nothing to do for a volume to grow. ``requested_at`` is on the manager's monotonic clock. ``selinux``
+    is None where the kernel has no SELinux.
     """
 
     volume: str
@@ -46,6 +54,12 @@ class VolumeUse(msgspec.Struct, frozen=True, gc=False):
     size: int = 0
     claim_size: int = 0
     requested_at: float = 0.0
+    selinux: SELinuxLabels | None = None
+
+    @property
+    def mount_label(self) -> str:
+        """The SELinux label that the volume is mounted with, "" for none of its own."""
+        return self.selinux.mount if self.selinux is not None else ""
 
     @property
     def pod_uid(self) -> str:
@@ -107,7 +121,7 @@ class DesiredState:
                 use = replace(use, outer_names=names, requested_at=requested_at)
             volume.uses[use.pod_uid] = use
             self._by_pod.setdefault(use.pod_uid, {})[use.volume] = None
-            if former is None or former.attachable != use.attachable or not same_spec(former.spec, use.spec):
+            if former is None or _differs(former, use):
                 self._changed(use.volume, use.pod_uid)
             return former
 
@@ -193,6 +207,11 @@ class DesiredState:
         """Every (volume, pod), for a full resync."""
         with self._lock:
             return [(name, pod_uid) for name, volume in self._volumes.items() for pod_uid in volume.uses]
+
+
+def _differs(former: VolumeUse, use: VolumeUse) -> bool:
+    same = former.attachable == use.attachable and former.mount_label == use.mount_label
+    return not same or not same_spec(former.spec, use.spec)
 
 
 def same_spec(one: Spec, other: Spec) -> bool:

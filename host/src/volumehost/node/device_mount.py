@@ -33,7 +33,8 @@ def mount_device(services: Services, use: VolumeUse, device_path: str, steps: St
     steps.enter("mount-device")
     begin_device(services, use, device_path, mount_path)
     try:
-        device_mounter.mount_device(use.spec, device_path, mount_path, DeviceMounterArgs(fs_group=use.fs_group))
+        arguments = DeviceMounterArgs(fs_group=use.fs_group, selinux_label=use.mount_label)
+        device_mounter.mount_device(use.spec, device_path, mount_path, arguments)
     except BaseException as error:
         device_failed(services, use, device_path, mount_path, error)
         raise failure("MountDevice failed", error) from error

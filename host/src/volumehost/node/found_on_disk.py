@@ -81,6 +81,7 @@ class _Rebuilt(NamedTuple):
     spec: Spec | None = None
     device_mount_path: str | None = None
     understood: bool = True
+    selinux_context: str = ""
 
 
 class FoundOnDisk(NamedTuple):
@@ -167,6 +168,7 @@ def _attached_volume(directory: VolumeDirectory, found: _Rebuilt) -> AttachedVol
         device_mount_path=found.device_mount_path or "",
         device_owed=has_device,
         mode=directory.mode,
+        selinux_context=found.selinux_context,
     )
 
 
@@ -194,11 +196,13 @@ def _mounted_volume(directory: VolumeDirectory, found: _Rebuilt, mounted: Contai
 def _rebuild(plugin: LoadedPlugin, directory: VolumeDirectory) -> _Rebuilt:
     if directory.mode == BLOCK_MODE:
         return _ask_for_block_spec(plugin, directory)
-    spec = plugin.construct_volume_spec(directory.name, _mount_path(directory)).spec
+    answer = plugin.construct_volume_spec(directory.name, _mount_path(directory))
+    spec, context = answer.spec, answer.selinux_mount_context
     if not _is_shared(plugin, spec):
-        return _as_named_by_pod(directory)._replace(spec=spec, understood=True)
+        return _as_named_by_pod(directory)._replace(spec=spec, understood=True, selinux_context=context)
     volume = unique_volume_name(plugin.name, plugin.get_volume_name(spec))
-    return _Rebuilt(volume, spec, plugin.new_device_mounter().get_device_mount_path(spec))
+    path = plugin.new_device_mounter().get_device_mount_path(spec)
+    return _Rebuilt(volume, spec, path, selinux_context=context)
 
 
 def _ask_for_block_spec(plugin: LoadedPlugin, directory: VolumeDirectory) -> _Rebuilt:

@@ -48,6 +48,7 @@ class Recorded(msgspec.Struct, gc=False):
     att: str = ""
     dpath: str = ""
     dmpath: str = ""
+    sel: str = ""
     ended: bool = False
     dir: bool = False
     pv: msgspec.Raw = msgspec.Raw()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from volumehost.api.objects import Container, Pod, Volume
+    from volumehost.api.objects import Container, Pod, SELinuxOptions, Volume
 
 #: Phases in which no container of the pod runs any more or ever will again.
 ENDED_PHASES = frozenset({"Succeeded", "Failed"})
@@ -18,10 +18,11 @@ ENDED_ANNOTATION = "volumehost.io/workload-ended"
 
 @dataclass(frozen=True, slots=True)
 class UsedVolumes:
-    """Names of the volumes that some container uses (UTIL-17)."""
+    """Names of the volumes that some container uses, and the SELinux options of those that mount one (UTIL-17)."""
 
     mounts: frozenset[str]
     devices: frozenset[str]
+    selinux: Mapping[str, tuple[SELinuxOptions, ...]] = field(default_factory=dict)
 
     def __contains__(self, name: str) -> bool:
         return name in self.mounts or name in self.devices
@@ -38,10 +39,18 @@ def used_volumes(pod: Pod) -> UsedVolumes:
     """The volumes that some container mounts or maps; the others are not set up (UTIL-17, POP-11)."""
     mounts: set[str] = set()
     devices: set[str] = set()
+    selinux: dict[str, tuple[SELinuxOptions, ...]] = {}
+    context = pod.spec.security_context
+    default = context.se_linux_options if context is not None else None
     for container in containers_of(pod):
-        mounts.update(mount.name for mount in container.volume_mounts)
+        names = {mount.name for mount in container.volume_mounts}
+        mounts |= names
         devices.update(device.name for device in container.volume_devices)
-    return UsedVolumes(frozenset(mounts), frozenset(devices))
+        own = container.security_context.se_linux_options if container.security_context is not None else None
+        options = own if own is not None else default
+        if options is not None:
+            selinux |= {name: (*selinux.get(name, ()), options) for name in names}
+    return UsedVolumes(frozenset(mounts), frozenset(devices), selinux)
 
 
 def fs_user_of(pod: Pod) -> int | None:

@@ -17,7 +17,7 @@ from volumehost.node.resolver import Resolver
 from volumehost.node.states import ResizeHold
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from volumehost.api.objects import Pod
     from volumehost.node.desired import VolumeUse
@@ -82,6 +82,10 @@ class Populator:
             if isinstance(use, Exception):
                 record.errors[name] = use
                 continue
+            refusal = self._selinux_refusal(use)
+            if refusal is not None:
+                record.errors[name] = refusal
+                continue
             before = self._services.desired.add(use)
             if before is not None and not same_spec(before.spec, use.spec):
                 self._pending.reset(OperationKey(use.volume, uid))
@@ -102,6 +106,17 @@ class Populator:
                     self._services.desired.remove(name, uid)
         return record
 
+    def _selinux_refusal(self, use: VolumeUse) -> Exception | None:
+        """Whether pods that have the volume already keep this one from it (SEL-04); counts those that may (SEL-06)."""
+        judge, desired = self._resolver.selinux, self._services.desired
+        if judge is None or use.selinux is None:
+            return None
+        found = (desired.get(use.volume, uid) for uid in desired.pods_of_volume(use.volume) if uid != use.pod_uid)
+        refusal = judge.check_others(use, [other for other in found if other is not None])
+        if refusal is None:
+            judge.admitted(use)
+        return refusal
+
     def end(self, pod_uid: str) -> None:
         """The pod's workload is over, by a positive word (BR-51): its volumes are no longer wanted."""
         with self._lock:
@@ -114,6 +129,8 @@ class Populator:
         with self._lock:
             self._ended.discard(pod_uid)
             self._known.discard(pod_uid)
+        if self._resolver.selinux is not None:
+            self._resolver.selinux.forget(pod_uid)
 
     def set_known(self, pods: Iterable[Pod]) -> None:
         """All sources have told their pods: these are all there are."""
@@ -157,6 +174,10 @@ class Populator:
         with self._lock:
             return list(self._pods.values())
 
+    def selinux_counts(self) -> Mapping[tuple[str, str, str, str], int]:
+        """How often SELinux labels were in the way, or applied: see ``SELinuxJudge.counts`` (SEL-06)."""
+        return self._resolver.selinux.counts if self._resolver.selinux is not None else {}
+
     def has_ended(self, pod_uid: str) -> bool:
         """Whether the pod's workload is over."""
         return pod_uid in self._ended
@@ -181,8 +202,10 @@ class Populator:
             record = self._pods.get(pod_uid)
             unknown = self._complete and pod_uid not in self._known
         if record is not None:
-            wanted = self._services.desired.get(volume, pod_uid) is not None
-            return record.processed and not wanted and not self.has_another_name(volume, pod_uid)
+            use = self._services.desired.get(volume, pod_uid)
+            if use is not None:
+                return self._needs_another_label(use)
+            return record.processed and not self.has_another_name(volume, pod_uid)
         if not unknown or self._adopt:
             return unknown
         # Nothing but a directory speaks for it: it may be another program's, or the records may have been lost.
@@ -205,6 +228,17 @@ class Populator:
         """Whether it is certain that no pod wants the volume; of what only the disk tells, who adopts it says so."""
         if self._goes is not None:
             return True
-        if not self._complete or self._services.desired.has_volume(volume):
+        if not self._complete:
             return False
+        if self._services.desired.has_volume(volume):
+            return self._is_to_be_relabelled(volume)
         return self._adopt or not self._services.actual.is_from_directory(volume)
+
+    def _needs_another_label(self, use: VolumeUse) -> bool:
+        """Whether it has to be unmounted first, since it is mounted with another SELinux label (DSW-08, RECON-52)."""
+        return use.selinux is not None and self._services.actual.has_other_label(use.volume, use.mount_label)
+
+    def _is_to_be_relabelled(self, volume: str) -> bool:
+        desired = self._services.desired
+        uses = [use for uid in desired.pods_of_volume(volume) if (use := desired.get(volume, uid)) is not None]
+        return bool(uses) and all(self._needs_another_label(use) for use in uses)

@@ -209,8 +209,13 @@ class Reconciler:
         if use is None or not self._wishes.may_mount(pod_uid):
             return
         services = self._services
-        need = services.actual.check(volume, pod_uid, attachable=use.attachable, size=use.wanted_size).need
+        label = use.selinux.mount if use.selinux is not None else None
+        need = services.actual.check(volume, pod_uid, attachable=use.attachable, size=use.wanted_size, label=label).need
         if need is Need.NOTHING or self._is_blocked(volume, "", pod_uid):
+            return
+        if need is Need.RELABEL:
+            self._blocked.setdefault(volume, {})[volume, pod_uid] = None
+            self._dirty.mark(volume, "")  # it is released first (RECON-L-30), which brings this one back
             return
         if need is Need.ATTACH and not use.attachable and services.actual.get_volume(volume) is None:
             # It is entered at once (ASW-05).
@@ -226,6 +231,8 @@ class Reconciler:
         if found is None:
             if self._services.journal.has(volume):
                 self._services.note({"v": volume, "gone": True})
+            for key in list(self._blocked.pop(volume, ())):
+                self._dirty.mark(*key)
             self._notify(volume)
         elif found.pods:
             return

@@ -107,6 +107,7 @@ def _restore_journal(services: Services, recorded: Iterable[Recorded]) -> Recons
     holders = _Holders(services)
     volumes: dict[str, AttachedVolume] = {}
     mounts: list[MountedVolume] = []
+    labels: dict[str, str] = {}
     for record in recorded:
         name, pod_uid = record.v, record.p
         if not name:
@@ -119,12 +120,16 @@ def _restore_journal(services: Services, recorded: Iterable[Recorded]) -> Recons
                 holders.add(record.plugin, plugin_user(name, ""))
         elif record.state and record.state != FAILED:
             mounts.append(_restored_mount(name, pod_uid, record))
+            if record.sel:
+                labels[name] = record.sel
             holders.add(record.plugin, plugin_user(name, pod_uid))
     for mount in mounts:
         if mount.volume not in volumes:
             volumes[mount.volume] = AttachedVolume(
                 mount.volume, mount.plugin_name, None, Attachability.FALSE, mode=mount.mode
             )
+    for name, label in labels.items():
+        volumes[name].selinux_context = label
     services.actual.enter(volumes.values(), mounts)
     holders.hold()
     result.from_journal = len(mounts)
@@ -150,6 +155,7 @@ def _restored_volume(name: str, record: Recorded) -> AttachedVolume | None:
         attached=not attached,
         from_directory=record.dir and record.dev == UNCERTAIN,
         spec_recorded=record.has_spec,
+        selinux_context=record.sel,
     )
 
 

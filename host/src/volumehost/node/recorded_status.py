@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from volumehost.errors import VolumeHostError
@@ -15,7 +15,7 @@ from volumehost.hosts.root_dir import resolve_root_dir
 from volumehost.mount.mountinfo import read_mount_table
 from volumehost.node.journal import read_boot_id, read_journal
 from volumehost.node.journal_format import FAILED, LOST, MOUNTED, MOUNTING, UNMOUNTING, JournalContents, text_of
-from volumehost.node.pods import used_volumes, workload_has_ended
+from volumehost.node.pods import UsedVolumes, used_volumes, workload_has_ended
 from volumehost.node.status import PodStatus, VolumeStatus, pod_state, waits_for_word
 
 if TYPE_CHECKING:
@@ -154,10 +154,24 @@ def _of_pod(pod: Pod, records: list[Record], of_pod: Record, witnesses: Witnesse
         else:
             volumes.append(VolumeStatus(volume.name, "not-mounted"))
     volumes += [witnesses.volume(name, record) for name, record in by_name.items()]
+    if used.selinux:
+        volumes = _with_selinux(volumes, used, records)
     ending = bool(records) and (bool(of_pod.get("ended")) or workload_has_ended(pod))
     state = pod_state(tuple(volumes), ending=ending)
     note = waits_for_word(pod, in_use=bool(records) and not ending)
     return PodStatus(pod.metadata.namespace, pod.metadata.name, pod.metadata.uid, state, tuple(volumes), note)
+
+
+def _with_selinux(volumes: list[VolumeStatus], used: UsedVolumes, records: list[Record]) -> list[VolumeStatus]:
+    from volumehost.mount.selinux import SELinux
+    from volumehost.node.selinux_words import mounted_with, with_selinux
+
+    labels = {text_of(record, "v"): text_of(record, "sel") for record in records}
+
+    def told(volume: VolumeStatus) -> VolumeStatus:
+        return replace(volume, selinux=mounted_with(labels.get(volume.unique_name, "")))
+
+    return with_selinux(volumes, used, told, enabled=SELinux().enabled())
 
 
 def _pods(layout: Layout, api: ApiClient | None) -> list[Pod]:

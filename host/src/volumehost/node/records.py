@@ -65,6 +65,8 @@ class AttachedVolume(msgspec.Struct, gc=False):
     mount fails for good, since it was mounted before: a restart found it, or its unmount was begun (BR-32). ``size`` is
     what the node has grown it to, in bytes, 0 when that is not known. ``from_directory``: only what lies on disk tells
     of the device. ``spec_recorded``: the spec is on record and was not read yet; a snapshot has it.
+    ``selinux_context``: the SELinux label that it is mounted with, "" for none of its own; it stays until the volume is
+    forgotten (ASW-19).
     """
 
     name: str
@@ -82,6 +84,7 @@ class AttachedVolume(msgspec.Struct, gc=False):
     resize_failed: bool = False
     from_directory: bool = False
     spec_recorded: bool = False
+    selinux_context: str = ""
     pods: dict[str, MountedVolume] = msgspec.field(default_factory=dict)
 
     def snapshot(self) -> AttachedVolume:

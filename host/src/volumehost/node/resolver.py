@@ -7,13 +7,14 @@ concerns no other.
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from volumehost.errors import PluginCallError, SpecError, VolumeHostError
 from volumehost.hookspecs import AttachableVolumePlugin, DeviceMountableVolumePlugin, NodeExpandableVolumePlugin
-from volumehost.mount.deadline import DeadlineExceededError, DeadlineRunner
+from volumehost.mount.deadline import DeadlineExceededError, DeadlineRunner, StillStuckError
 from volumehost.node.claims import Source, group_of, source_of
 from volumehost.node.desired import VolumeUse
 from volumehost.node.identity import unique_volume_name, unique_volume_name_of_pod
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from volumehost.hosts.node_host import NodeHost
     from volumehost.loader.loaded import LoadedPlugin
     from volumehost.loader.manager import VolumePluginManager
+    from volumehost.node.desired import SELinuxLabels
+    from volumehost.node.selinux import SELinuxJudge
+    from volumehost.spec import Spec
 
 logger = logging.getLogger(__name__)
 
@@ -31,6 +35,15 @@ logger = logging.getLogger(__name__)
 TOGETHER_SECONDS = 2.0
 #: When that is not enough: seconds for each volume alone, its plugins asked under guard.
 ALONE_SECONDS = 10.0
+
+
+class _Question(NamedTuple):
+    """Who was asked, since when, for which volume of which pod."""
+
+    whom: str
+    since: float
+    pod_uid: str
+    volume: str
 
 
 class Resolver:
@@ -51,7 +64,10 @@ class Resolver:
         self._together = together
         self._alone = alone
         self._runner = DeadlineRunner()
-        self._unanswered: dict[object, tuple[str, float]] = {}
+        self._unanswered: dict[object, _Question] = {}
+        self._lock = threading.Lock()
+        #: Judges SELinux labels, once there was one to judge.
+        self.selinux: SELinuxJudge | None = None
 
     def resolve(self, pod: Pod, used: UsedVolumes) -> dict[str, VolumeUse | Exception]:
         """For each used volume its use, or why there is none."""
@@ -63,17 +79,21 @@ class Resolver:
         if at_once is not None:
             return at_once
         try:
-            return self._runner.run(self._all, pod, volumes, used, timeout=self._together, what="resolving volumes")
+            what = f"resolving the volumes of pod {pod.metadata.uid}"
+            return self._runner.run(self._all, pod, volumes, used, timeout=self._together, what=what)
+        except StillStuckError:
+            pass  # that was told
         except DeadlineExceededError:
             logger.warning("resolving the volumes of pod %s hangs, now one by one", pod.metadata.name)
         found: dict[str, VolumeUse | Exception] = {}
         for volume in volumes:
             try:
+                what = f"resolving volume {volume.name} of pod {pod.metadata.uid}"
                 found[volume.name] = self._runner.run(
-                    self._one, volume, pod, used, True, timeout=self._alone, what=f"resolving {volume.name}"
+                    self._one, volume, pod, used, True, timeout=self._alone, what=what
                 )
             except DeadlineExceededError as error:
-                found[volume.name] = _did_not_answer(volume, error)
+                found[volume.name] = self._did_not_answer(volume, pod, error)
         return found
 
     def _at_once(self, pod: Pod, volumes: list[Volume], used: UsedVolumes) -> dict[str, VolumeUse | Exception] | None:
@@ -90,7 +110,7 @@ class Resolver:
                 source = source_of(volume, pod, used, api)
                 if not self._plugins.answers_at_once(source.spec):
                     return None
-                found[volume.name] = self._describe(volume, pod, source, self._find(source, guarded=False))
+                found[volume.name] = self._describe(volume, pod, source, self._find(source, guarded=False), used)
             except Exception as error:
                 logger.debug("volume %s of pod %s", volume.name, pod.metadata.name, exc_info=True)
                 found[volume.name] = error
@@ -110,15 +130,15 @@ class Resolver:
 
     def _use_of(self, volume: Volume, pod: Pod, used: UsedVolumes, guarded: bool) -> VolumeUse:
         has_claim = volume.persistent_volume_claim is not None or volume.ephemeral is not None
-        with self._asking("the API", volume) if has_claim else nullcontext():
+        with self._asking("the API", volume, pod) if has_claim else nullcontext():
             source = source_of(volume, pod, used, self._host.get_kube_client())
         translate = self._plugins.find_translator(source.spec)
         if translate is not None:
-            with self._asking(f"the translator of {source.spec.source()} volumes", volume):
+            with self._asking(f"the translator of {source.spec.source()} volumes", volume, pod):
                 source = source._replace(spec=translate(source.spec, pod.metadata.namespace))
         plugin = self._find(source, guarded=guarded)
-        with self._asking(f"the volume plugin {plugin.name}", volume):
-            return self._describe(volume, pod, source, plugin)
+        with self._asking(f"the volume plugin {plugin.name}", volume, pod):
+            return self._describe(volume, pod, source, plugin, used)
 
     def _find(self, source: Source, *, guarded: bool) -> LoadedPlugin:
         try:
@@ -128,7 +148,7 @@ class Resolver:
             raise
 
     @contextmanager
-    def _asking(self, whom: str, volume: Volume) -> Iterator[None]:
+    def _asking(self, whom: str, volume: Volume, pod: Pod) -> Iterator[None]:
         """Ask somebody who may never answer; who has not answered for long is not asked again.
 
         Each question without an answer holds a thread, and there is a limit to those, for all volumes together.
@@ -136,17 +156,27 @@ class Resolver:
         :raises SpecError: somebody asked it before, and still waits.
         """
         now = self._clock()
-        waiting = max((now - since for asked, since in list(self._unanswered.values()) if asked == whom), default=0.0)
+        asked = [question for question in list(self._unanswered.values()) if question.whom == whom]
+        waiting = max((now - question.since for question in asked), default=0.0)
         if waiting > self._together + self._alone:
             raise SpecError(f"{whom} has not answered for {waiting:.0f} s", action=_action(volume), subject=volume.name)
-        question = object()
-        self._unanswered[question] = whom, now
+        token = object()
+        self._unanswered[token] = _Question(whom, now, pod.metadata.uid, volume.name)
         try:
             yield
         finally:
-            del self._unanswered[question]
+            del self._unanswered[token]
 
-    def _describe(self, volume: Volume, pod: Pod, source: Source, plugin: LoadedPlugin) -> VolumeUse:
+    def _did_not_answer(self, volume: Volume, pod: Pod, error: DeadlineExceededError) -> SpecError:
+        reason, now = f"its plugin or its claim gives {error}", self._clock()
+        for question in list(self._unanswered.values()):
+            if (question.pod_uid, question.volume) == (pod.metadata.uid, volume.name):
+                reason = f"{question.whom} has not answered for {now - question.since:.0f} s"
+        failure = SpecError(reason, action=_action(volume), subject=volume.name)
+        failure.__cause__ = error
+        return failure
+
+    def _describe(self, volume: Volume, pod: Pod, source: Source, plugin: LoadedPlugin, used: UsedVolumes) -> VolumeUse:
         spec = source.spec
         attachable = plugin.supports(AttachableVolumePlugin) and plugin.can_attach(spec)
         device = plugin.supports(DeviceMountableVolumePlugin) and plugin.can_device_mount(spec)
@@ -171,7 +201,17 @@ class Resolver:
             size=size,
             claim_size=claim_size,
             requested_at=self._clock(),
+            selinux=self._selinux_labels(volume, pod, spec, plugin, used) if self._host.has_selinux() else None,
         )
+
+    def _selinux_labels(
+        self, volume: Volume, pod: Pod, spec: Spec, plugin: LoadedPlugin, used: UsedVolumes
+    ) -> SELinuxLabels:
+        from volumehost.node.selinux import SELinuxJudge
+
+        with self._lock:
+            judge = self.selinux = self.selinux or SELinuxJudge()
+        return judge.labels(pod, spec, plugin, used.selinux.get(volume.name, ()), self._host.get_host_util())
 
 
 def _sizes(source: Source, plugin: LoadedPlugin) -> tuple[int, int]:
@@ -206,9 +246,3 @@ def _distinct(found: dict[str, VolumeUse | Exception]) -> dict[str, VolumeUse | 
             hint = "give the pod's own volume another name than that of the PersistentVolume"
             found[name] = SpecError(reason, action=f"preparing volume {name}", subject=name, hint=hint)
     return found
-
-
-def _did_not_answer(volume: Volume, error: DeadlineExceededError) -> Exception:
-    failure = SpecError(f"its plugin or its claim gives {error}", action=_action(volume), subject=volume.name)
-    failure.__cause__ = error
-    return failure

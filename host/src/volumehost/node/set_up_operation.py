@@ -86,10 +86,12 @@ class SetUpOperation:
     def intent(self) -> Sequence[Fields]:
         """Names everything that a teardown needs, should nothing else be left."""
         use = self._use
-        record = {**use_fields(use), "state": MOUNTING, "at": round(self._services.wall_clock(), 3)}
+        label = {"sel": use.mount_label} if use.selinux is not None else {}
+        record = {**use_fields(use), "state": MOUNTING, "at": round(self._services.wall_clock(), 3), **label}
         if not use.is_shared and not use.is_block:
             return (record,)
-        return {"v": use.volume, "plugin": use.plugin.name, "mode": record["mode"], **wire_spec(use.spec)}, record
+        volume = {"v": use.volume, "plugin": use.plugin.name, "mode": record["mode"], **wire_spec(use.spec), **label}
+        return volume, record
 
     # --- steps ------------------------------------------------------------------------------------------------
 
@@ -107,6 +109,7 @@ class SetUpOperation:
         self._reconstructed = former is not None and former.reconstructed
         self._was_mounted = former is not None and not former.reconstructed and bool(former.path)
         self._refreshes = former is not None and former.state is MountState.MOUNTED
+        services.actual.set_selinux_context(use.volume, use.mount_label)
         return True
 
     def _check(self, exclusive_step: str) -> None:

@@ -39,6 +39,8 @@ class Need(Enum):
     NOTHING = "nothing"
     ATTACH = "attach"
     MOUNT = "mount"
+    #: It is mounted with another SELinux label, and has to be forgotten before it can be mounted with this one.
+    RELABEL = "relabel"
     REMOUNT = "remount"
     RESIZE = "resize"
 

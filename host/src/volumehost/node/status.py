@@ -24,7 +24,8 @@ class VolumeStatus:
     ``mounted``: whether the kernel shows a mount there, None where none is expected. ``progress``: how far a long
     step is (``ownership, 12,340 entries``). ``where``: once the operation has run for more than a second, where its
     thread is (``in umount2() of the kernel (D, request_wait_answer), called by acme/nfs.py:88 tear_down``), or that
-    it waits for a worker. ``failed_step``: the step at which the last attempt failed.
+    it waits for a worker. ``failed_step``: the step at which the last attempt failed. ``selinux``: what is made of the
+    SELinux options of the containers that mount it, "" where they have none.
     """
 
     volume: str
@@ -44,6 +45,7 @@ class VolumeStatus:
     progress: str = ""
     where: str = ""
     failed_step: str = ""
+    selinux: str = ""
 
     @property
     def ready(self) -> bool:

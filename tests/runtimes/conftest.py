@@ -204,11 +204,21 @@ def crun_works(tmp_path_factory: pytest.TempPathFactory) -> None:
         pytest.skip(f"crun does not work here: {ran.err}")
 
 
-def _crun(bundle: Path, config: dict[str, Any], **options: Any) -> Ran:
-    rootfs = bundle / "rootfs"
-    rootfs.mkdir(parents=True)
+def _make_rootfs(directory: Path) -> Path:
+    directory.mkdir(parents=True)
     for name, leads_to in host_system()[0]:
-        (rootfs / name).symlink_to(leads_to)
+        (directory / name).symlink_to(leads_to)
+    return directory
+
+
+@pytest.fixture
+def rootfs(tmp_path: Path) -> Path:
+    """The root of a container that gets this machine's ``/usr``."""
+    return _make_rootfs(tmp_path / "rootfs")
+
+
+def _crun(bundle: Path, config: dict[str, Any], **options: Any) -> Ran:
+    _make_rootfs(bundle / "rootfs")
     (bundle / "config.json").write_text(json.dumps(config))
     name = f"volumehost-test-{os.getpid()}-{bundle.name}"
     return _finished(["crun", "--root", str(bundle / "state"), "run", "--bundle", str(bundle), name], **options)

@@ -1,7 +1,8 @@
 """Static pods: mounted for as long as their manifest is there, whatever happens to file, directory, store and agent."""
 
-import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from agent_world import MEMORY, claim, claimed, is_mounted, mounted_below, pod, 
 
 from volumehost.api.objects import Event, Pod
 from volumehost.errors import ObjectNotFoundError
+from volumehost.testing.agents import AgentProcess
 
 pytestmark = pytest.mark.root
 
@@ -68,31 +70,42 @@ def test_a_changed_file_ends_the_old_pod_and_brings_the_new_one(agent, manifests
     until(lambda: pod_directories(root) == [mirror().metadata.uid])
 
 
-def test_several_documents_hidden_and_other_files(agent, manifests, root, until):
-    """Names that are hidden or have another ending are not looked at; links are followed, as the kubelet does."""
-    elsewhere = manifests.directory.parent / "elsewhere.yaml"
-    manifests("two.yaml", pod("a"), pod("b"))
-    manifests(".hidden.yaml", pod("hidden"))
-    manifests("put-aside.yaml.bak", pod("aside"))
-    (manifests.directory / "directory.yaml").mkdir()
-    os.symlink(elsewhere, manifests.directory / "link.yaml")
-    elsewhere.write_text(json.dumps(pod("linked")))
-    agent()
-    until(lambda: len(mounted_below(root)) == 3)
-    manifests("two.yaml", pod("a"))
-    until(lambda: len(mounted_below(root)) == 2)
-    elsewhere.unlink()  # the link is there still: it cannot be read, which is no word
-    manifests("one.yaml", pod("c"))
-    until(lambda: len(mounted_below(root)) == 3)
+def test_a_command_does_not_end_a_static_pod(agent, manifests, root, store, mirror, until, volumehost):
+    """Its manifest does. Without the agent a command may, and an agent that looks at no manifests leaves it alone."""
+    running = agent()
+    manifests("web.yaml", pod())
+    uid = store.create(pod("stored")).metadata.uid
+    until(lambda: len(mounted_below(root)) == 2 and mirror() is not None)
+    refused = volumehost("unmount", mirror().metadata.name)
+    assert refused.returncode == 1
+    assert f"it is a static pod, which ends when {manifests.path}/web.yaml is removed" in refused.stderr
+    partly = volumehost("unmount", "--all")
+    assert partly.returncode == 1
+    assert "which ends when" in partly.stderr
+    until(lambda: mounted_below(root) == [volume_path(root, mirror().metadata.uid)])
+    assert uid not in pod_directories(root)
+    running.kill()
+    running = AgentProcess(root, "--node-name", NODE, log_file=running.log_file)
+    with running:
+        until(lambda: "looks at no manifests" in volumehost("status").stdout)
+        assert len(mounted_below(root)) == 1
+        assert volumehost("unmount", mirror().metadata.name).returncode == 0
+    assert mounted_below(root) == []
+    assert mirror() is None
 
 
-BROKEN = {
-    "half-written": '{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "we',
-    "empty": "",
-    "no pod": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\n",
-    "wrong type": "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {volumes: 7}\n",
-    "against the rules": "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: []}\n",
-}
+@pytest.fixture
+def volumehost(root):
+    """Runs a command."""
+
+    def run(*arguments):
+        command = [sys.executable, "-m", "volumehost", *arguments, "--root-dir", root]
+        return subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
+
+    return run
+
+
+BROKEN = ['{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "we', ""]
 
 
 def test_br51_what_cannot_be_read_ends_nothing_and_is_told(agent, manifests, root, mirror, store, until):
@@ -103,7 +116,7 @@ def test_br51_what_cannot_be_read_ends_nothing_and_is_told(agent, manifests, roo
     path = volume_path(root, mirror().metadata.uid)
     until(lambda: is_mounted(path))
     Path(path, "file").write_text("kept")
-    for count, text in enumerate(BROKEN.values(), 1):
+    for count, text in enumerate(BROKEN, 1):
         manifests("web.yaml", text, in_place=True)
         until(lambda count=count: running.log.count(TOLD) == count)
     os.rename(manifests.path, f"{manifests.path}.away")
@@ -127,7 +140,7 @@ def test_br15_nothing_is_unmounted_while_a_manifest_cannot_be_read(agent, manife
     manifests("gone.yaml", pod("gone"))
     until(lambda: len(mounted_below(root)) == 2)
     running.kill()
-    manifests("web.yaml", BROKEN["half-written"])
+    manifests("web.yaml", BROKEN[0])
     os.unlink(f"{manifests.path}/gone.yaml")
     running = agent()
     until(lambda: "manifest cannot be read" in running.log)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import pytest
 
 from volumehost.mount import syscalls
-from volumehost.mount.deadline import DeadlineExceededError, DeadlineRunner, TooManyStuckCallsError
+from volumehost.mount.deadline import DeadlineExceededError, DeadlineRunner, StillStuckError, TooManyStuckCallsError
 
 
 def test_the_result_and_the_exception_come_back() -> None:
@@ -72,6 +72,60 @@ def test_the_number_of_stuck_calls_is_bounded(until: Callable[..., None]) -> Non
         release.set()
     until(lambda: runner.in_progress() == [])
     assert runner.run(int, timeout=10) == 0
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_br52_what_is_stuck_is_not_begun_again_before_it_has_been_out_for_twice_as_long(
+    until: Callable[..., None],
+) -> None:
+    """Somebody asks every second, for a week."""
+    clock, release, begun = Clock(), threading.Event(), []
+    runner = DeadlineRunner(clock=clock)
+
+    def hang() -> None:
+        begun.append(clock.now)
+        release.wait(60)
+
+    def ask() -> None:
+        runner.run(hang, timeout=0, what="stat /mnt/hung")
+
+    try:
+        with pytest.raises(DeadlineExceededError, match="no answer within 0 s"):
+            ask()
+        until(lambda: begun == [0.0])
+        clock.now = 29
+        with pytest.raises(StillStuckError, match="no answer for 29 s to an earlier call"):
+            ask()
+        for _ in range(7 * 24 * 60):
+            clock.now += 60
+            before = len(runner.in_progress())
+            with pytest.raises(DeadlineExceededError):
+                ask()
+            until(lambda before=before: len(begun) >= before)
+        assert len(runner.in_progress()) < 20
+        assert runner.run(int, "7", timeout=10, what="stat /mnt/well") == 7
+    finally:
+        release.set()
+    until(lambda: runner.in_progress() == [])
+    assert runner.run(int, "7", timeout=10, what="stat /mnt/hung") == 7
+
+
+def test_calls_without_a_name_are_never_alike(until: Callable[..., None]) -> None:
+    runner, release = DeadlineRunner(), threading.Event()
+    try:
+        for _ in range(3):
+            with pytest.raises(DeadlineExceededError, match="no answer within 0 s"):
+                runner.run(release.wait, 30, timeout=0)
+    finally:
+        release.set()
+    until(lambda: runner.in_progress() == [])
 
 
 def test_many_threads_at_once_each_get_their_own_result() -> None:

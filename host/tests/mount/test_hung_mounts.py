@@ -18,14 +18,16 @@ from volumehost.errors import (
     is_operation_finished_error,
     is_uncertain_progress_error,
 )
+from volumehost.mount import syscalls
 from volumehost.mount.cleanup import cleanup_mount_point, cleanup_mount_point_with_force
 from volumehost.mount.corrupted import is_corrupted_mount
-from volumehost.mount.deadline import DeadlineExceededError
+from volumehost.mount.deadline import DeadlineExceededError, DeadlineRunner
 from volumehost.mount.hostutil import LinuxHostUtils
 from volumehost.mount.mount_point import is_mount_point
 from volumehost.mount.mounter import LinuxMounter
 from volumehost.mount.places import Places
 from volumehost.mount.removal import remove_all_one_filesystem
+from volumehost.testing.hung import hung_filesystem
 
 pytestmark = pytest.mark.root
 
@@ -51,6 +53,52 @@ def test_br64_a_dead_mount_is_corrupted_and_neither_missing_nor_healthy(
     with pytest.raises(OSError, match="not connected"):
         Places().exists(str(area / "m"))
     assert mounter.get_mount_refs(str(area / "m")) == []
+
+
+def test_br52_many_questions_about_one_hung_mount_hold_one_thread_and_others_are_answered(
+    area: Path, tmpfs: Path, until: Callable
+) -> None:
+    """Whatever is asked, and wherever in it."""
+    runner = DeadlineRunner()
+    places = Places(runner, answer_seconds=0.02)
+    for name in ("hung", "well"):
+        (area / name).mkdir()
+    with hung_filesystem(area / "hung") as hung:
+        for number in range(20):
+            with pytest.raises(DeadlineExceededError):
+                places.ask(f"{area}/hung/{number}")
+            with pytest.raises(DeadlineExceededError):
+                places.look(f"{area}/hung/{number}/below")
+        assert len(runner.in_progress()) == 1
+        with hung_filesystem(area / "well") as other:
+            other.die()
+            with pytest.raises(OSError, match="not connected"):
+                places.ask(f"{area}/well/x")
+        hung.die()
+        until(lambda: runner.in_progress() == [])
+        with pytest.raises(OSError, match="not connected") as caught:
+            places.ask(f"{area}/hung/1")
+        assert caught.value.errno == errno.ENOTCONN
+
+
+def test_br52_what_is_mounted_in_place_of_a_hung_one_is_asked_at_once(
+    area: Path, mounter: LinuxMounter, until: Callable
+) -> None:
+    runner = DeadlineRunner()
+    places = Places(runner, answer_seconds=0.02)
+    (area / "m").mkdir()
+    (area / "source").mkdir()
+    (area / "source" / "file").touch()
+    with hung_filesystem(area / "m"):
+        for _ in range(3):
+            with pytest.raises(DeadlineExceededError):
+                places.ask(f"{area}/m/file")
+        syscalls.umount2(str(area / "m"), syscalls.MNT_DETACH)
+        syscalls.mount(str(area / "source"), str(area / "m"), "", syscalls.MS_BIND, "")
+        assert runner.in_progress(), "the old one still hangs"
+        assert places.ask(f"{area}/m/file").st_size == 0
+        syscalls.umount2(str(area / "m"), 0)
+    until(lambda: runner.in_progress() == [])
 
 
 @pytest.mark.parametrize("extensive", [True, False])

@@ -20,6 +20,8 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _IDLE_SECONDS: Final = 5.0
+#: How long a call has been stuck, in seconds, when another about the same is begun at the earliest.
+_TRY_AGAIN_SECONDS: Final = 30.0
 
 
 class DeadlineExceededError(TimeoutError):
@@ -30,19 +32,27 @@ class TooManyStuckCallsError(DeadlineExceededError):
     """So many calls are stuck already that no further one is begun: certainly nothing happened."""
 
 
+class StillStuckError(DeadlineExceededError):
+    """An earlier call about the same has not come back, so that this one was not begun."""
+
+
 class DeadlineRunner:
     """Runs calls in helper threads, one call per thread at a time, and waits for each at most as long as asked.
 
     Idle helpers are kept for a moment, since waking one costs a fraction of starting one. At most ``limit`` calls
-    are in progress at once, the stuck ones included.
+    are in progress at once, the stuck ones included. What is stuck already is begun again only when it has been
+    out for twice as long, so that whoever looks at a hung mount every second does not use them up: a week costs 14.
     """
 
-    def __init__(self, limit: int = 64) -> None:
+    def __init__(self, limit: int = 256, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
         self._limit = limit
         self._slots = threading.Semaphore(limit)
         self._lock = threading.Lock()
         self._idle: deque[_Helper] = deque()
         self._working: dict[_Helper, float] = {}
+        #: What each call that did not end in time is about.
+        self._stuck: dict[_Helper, str] = {}
         self._pid = os.getpid()
 
     def run(
@@ -51,22 +61,35 @@ class DeadlineRunner:
         *args: Any,
         timeout: float | None,
         what: str = "",
+        about: str = "",
+        when_stuck: Callable[[], str] | None = None,
         discard: Callable[[T], object] | None = None,
     ) -> T:
         """``function(*args)``, its result or its exception.
 
         :param timeout: in seconds; None waits for ever, and runs the call in the caller's own thread.
-        :param what: names the call in the log when it ends late.
+        :param what: names the call, in the log when it ends late too: ``stat /mnt/x``.
+        :param about: what it asks; ``what`` unless something else is given. Calls about the same that are stuck keep
+            others from being begun.
+        :param when_stuck: called when it did not end in time; what it turned out to be about.
         :param discard: called with a result that came too late: closes a descriptor, for example.
         :raises DeadlineExceededError: it did not end in time.
+        :raises StillStuckError: it was not begun, because an earlier one about the same has not come back.
         :raises TooManyStuckCallsError: it was not begun, because too many others do not end.
         """
         if timeout is None:
             return function(*args)
+        about = about or what
+        if self._stuck and about:
+            self._refuse_what_is_stuck(about)
         until = time.monotonic() + timeout
         helper = self._take(what or getattr(function, "__name__", "a call"), timeout)
         helper.begin(function, args, discard)
         if not helper.wait(until - time.monotonic()):
+            about = when_stuck() if when_stuck is not None else about
+            with self._lock:
+                if helper in self._working:
+                    self._stuck[helper] = about
             raise DeadlineExceededError(f"no answer within {timeout:g} s")
         outcome, error = helper.outcome, helper.error
         helper.outcome = helper.error = None
@@ -81,9 +104,16 @@ class DeadlineRunner:
 
     def in_progress(self) -> list[tuple[str, float]]:
         """What is being run now, with its age in seconds, the oldest first."""
-        now = time.monotonic()
+        now = self._clock()
         with self._lock:
             return sorted(((helper.what, now - since) for helper, since in self._working.items()), key=lambda x: -x[1])
+
+    def _refuse_what_is_stuck(self, about: str) -> None:
+        now = self._clock()
+        with self._lock:
+            ages = [now - self._working[helper] for helper, stuck in self._stuck.items() if stuck == about]
+        if ages and min(ages) < max(_TRY_AGAIN_SECONDS, max(ages) / 2):
+            raise StillStuckError(f"no answer for {max(ages):.0f} s to an earlier call")
 
     def _take(self, what: str, timeout: float) -> _Helper:
         if self._pid != os.getpid():
@@ -109,13 +139,14 @@ class DeadlineRunner:
             else:
                 self._idle.remove(helper)
             helper.what = what
-            self._working[helper] = time.monotonic()
+            self._working[helper] = self._clock()
         return helper
 
     def give_back(self, helper: _Helper) -> None:
         """Make a helper available again; called by whoever learnt that its call has ended."""
         with self._lock:
             self._working.pop(helper, None)
+            self._stuck.pop(helper, None)
             self._idle.append(helper)
         self._slots.release()
 
@@ -134,6 +165,7 @@ class DeadlineRunner:
         self._lock = threading.Lock()
         self._idle = deque()
         self._working = {}
+        self._stuck = {}
         self._pid = os.getpid()
 
 

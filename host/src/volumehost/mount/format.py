@@ -5,6 +5,7 @@ Used by plugins and drivers whose volumes are devices. A device with anything on
 
 from __future__ import annotations
 
+import functools
 import logging
 import os
 import threading
@@ -39,6 +40,12 @@ FORMAT_SECONDS: Final = 3600.0
 _BLKID_NOTHING_FOUND: Final = 2
 _FSCK_CORRECTED: Final = 1
 _FSCK_UNCORRECTED: Final = 4
+
+
+@functools.cache
+def _runner() -> DeadlineRunner:
+    """The process's own: what hangs on a device keeps others from hanging on it too."""
+    return DeadlineRunner()
 
 
 class FormatLimit:
@@ -84,7 +91,7 @@ def get_disk_format(device: str, programs: Programs | None = None) -> str:
     programs = programs if programs is not None else Programs()
     try:
         # blkid says "nothing found" of a device that it cannot read, too.
-        DeadlineRunner().run(_read_beginning, device, timeout=PROBE_SECONDS, what=f"read {device}")
+        _runner().run(_read_beginning, device, timeout=PROBE_SECONDS, what=f"read {device}")
         result = programs.run(
             ["blkid", "-p", "-s", "TYPE", "-s", "PTTYPE", "-o", "export", device], timeout=PROBE_SECONDS
         )

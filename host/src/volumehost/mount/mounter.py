@@ -176,7 +176,8 @@ class LinuxMounter:
             if self._ends_at_once(target):
                 _umount(target, flags)
             else:
-                self._runner.run(_umount, target, flags, timeout=seconds, what=action)
+                forced = " by force" if flags & syscalls.MNT_FORCE else ""
+                self._runner.run(_umount, target, flags, timeout=seconds, what=action, about=action + forced)
         except DeadlineExceededError as error:
             raise UnmountTimeoutError(
                 str(error),

@@ -14,8 +14,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple, TypeVar
 
+from volumehost.errors import VolumeHostError
 from volumehost.mount import syscalls
-from volumehost.mount.deadline import DeadlineRunner
+from volumehost.mount.deadline import DeadlineExceededError, DeadlineRunner
 
 T = TypeVar("T")
 
@@ -78,6 +79,8 @@ class Places:
         self._runner = runner if runner is not None else DeadlineRunner()
         self._answer_seconds = answer_seconds
         self._known_filesystems = known_filesystems
+        #: The mounts in which something did not answer: path, which ends in a slash, to mount id.
+        self._silent: dict[str, int] = {}
         self._cached_lookups = True
         self._checked_filesystems = float("-inf")
         self._revalidating = True
@@ -114,12 +117,12 @@ class Places:
             self.ask(path)
         return place
 
-    def under_deadline(self, function: Callable[..., T], *args: Any, what: str) -> T:
-        """``function(*args)``, which may touch something that does not answer.
+    def under_deadline(self, function: Callable[..., T], path: str, *args: Any, what: str) -> T:
+        """``function(path, *args)``, which may touch something that does not answer.
 
         :raises DeadlineExceededError: it did not come back.
         """
-        return self._runner.run(function, *args, timeout=self._answer_seconds, what=what)
+        return self._ask(function, path, *args, timeout=self._answer_seconds, what=what, path=path)
 
     def exists(self, path: str) -> bool:
         """Whether the path exists, links followed; a dead mount is an error, not an absence (MOUNT-40).
@@ -152,7 +155,43 @@ class Places:
                 elif error.errno != errno.EAGAIN:
                     raise
         seconds = self._answer_seconds if timeout is None else timeout
-        return self._runner.run(function, *args, 0, timeout=seconds, what=f"{what} {path}")
+        return self._ask(function, *args, 0, timeout=seconds, what=f"{what} {path}", path=path)
+
+    def _ask(self, function: Callable[..., T], *args: Any, timeout: float, what: str, path: str) -> T:
+        """Under the deadline. Of a mount that does not answer, one question is under way at a time, whatever it is."""
+        silent = self._silent_mount(path) if self._silent else ""
+        answered = True
+        try:
+            return self._runner.run(
+                function,
+                *args,
+                timeout=timeout,
+                what=what,
+                about=silent,
+                when_stuck=lambda: silent or self._has_not_answered(path, what),
+            )
+        except DeadlineExceededError:
+            answered = False
+            raise
+        finally:
+            if silent and answered:
+                self._silent.pop(silent.partition("\0")[0], None)
+
+    def _has_not_answered(self, path: str, what: str) -> str:
+        """Remember the mount that the path leads into; what calls about it are known by."""
+        for place, number in _mount_that_may_hang(path).items():
+            self._silent[place] = number
+            return f"{place}\0{number}"
+        return what
+
+    def _silent_mount(self, path: str) -> str:
+        """The mount around the path that did not answer, if it is still the one that is mounted there."""
+        for place, number in list(self._silent.items()):
+            if f"{path}/".startswith(place):
+                if number == _mount_that_may_hang(path).get(place):
+                    return f"{place}\0{number}"
+                self._silent.pop(place, None)
+        return ""
 
     def cached_lookups_are_safe(self) -> bool:
         """Whether a lookup with RESOLVE_CACHED cannot hang: the kernel has it, and no filesystem that undermines it."""
@@ -169,6 +208,20 @@ class Places:
             self._revalidating = any(name in known for name in _REVALIDATING)
             self._checked_filesystems = now
         return not self._revalidating
+
+
+def _mount_that_may_hang(path: str) -> dict[str, int]:
+    """The mount that the path leads into by its names, unless it is one of a local disk: its path/, and its id."""
+    from volumehost.mount.mountinfo import read_mount_table
+
+    try:
+        around = [mount for mount in read_mount_table() if f"{path}/".startswith(f"{mount.path.rstrip('/')}/")]
+    except (OSError, VolumeHostError):
+        return {}
+    nearest = max(reversed(around), key=lambda mount: len(mount.path), default=None)
+    if nearest is None or nearest.fs_type in LOCAL_FS_TYPES:
+        return {}
+    return {f"{nearest.path.rstrip('/')}/": nearest.mount_id}
 
 
 @functools.cache

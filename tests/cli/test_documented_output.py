@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
-#: Shapes that test_growing_and_snapshots.py looks at.
+#: Shapes that test_growing_and_snapshots.py and test_inspect_and_repair.py look at.
 ELSEWHERE = {
+    "inspect",
+    "repair",
     "expand",
     "snapshot create",
     "snapshot list",

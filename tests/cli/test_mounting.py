@@ -113,6 +113,7 @@ def test_the_shape_of_mount_and_status_in_json(volumehost, manifest, pod_manifes
         "retryIn",
         "progress",
         "where",
+        "selinux",
     ]
     status = volumehost("status", "-o", "json").json()
     assert list(status) == ["rootDir", "managerPid", "notes", "pods"]
@@ -450,3 +451,20 @@ def test_volumes_of_a_pod_that_only_the_journal_knows_can_be_unmounted(
     assert done.code == 0, done.err
     assert mounts_below(volumehost.root_dir) == []
     assert left_under(volumehost.root_dir) == []
+
+
+def test_selinux_options_are_told_as_not_applicable_where_the_kernel_has_none(
+    volumehost, manifest, pod_manifest, mounts_below
+) -> None:
+    if Path("/sys/fs/selinux/enforce").exists():
+        pytest.skip("this kernel has SELinux on")
+    options = "spec:\n  securityContext: {seLinuxOptions: {level: s0:c1}}\n"
+    text = pod_manifest(good=MEMORY).replace("spec:\n", options, 1)
+    words = "not applicable: this kernel has no SELinux"
+    (pod,) = volumehost("mount", "-f", manifest(text), "-o", "json").json()["pods"]
+    assert [volume["selinux"] for volume in pod["volumes"]] == [words]
+    (pod,) = volumehost("status", "-o", "json").json()["pods"]
+    assert [volume["selinux"] for volume in pod["volumes"]] == [words]
+    (volume,) = volumehost("explain", "web", "-o", "json").json()["volumes"]
+    assert volume["selinux"] == words
+    volumehost("unmount", "web")

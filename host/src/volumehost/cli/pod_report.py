@@ -77,4 +77,5 @@ def _volume_data(volume: VolumeStatus) -> dict[str, Any]:
         "retryIn": volume.retry_in,
         "progress": volume.progress,
         "where": volume.where,
+        "selinux": volume.selinux,
     }

@@ -11,7 +11,7 @@ PROJECTS := constraints.txt pyproject.toml $(foreach d,$(DISTRIBUTIONS),$(d)/pyp
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo story test check bench docs dist system-packages clean
+.PHONY: help demo story test check bench storm docs dist system-packages clean
 
 help:  ## What can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 24
@@ -45,6 +45,9 @@ check: $(VENV)/.development  ## ruff, mypy --strict, import-linter, deptry
 
 bench: $(VENV)/.development  ## Every figure: ours, the peer's, the ratio
 	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m bench $(BENCH_ARGS)
+
+storm: $(VENV)/.development system-packages  ## Processes are killed, drivers misbehave, disks fill, files rot: figures (as root)
+	$(BIN)/python -m storm $(STORM_ARGS)
 
 docs: $(VENV)/.development  ## The documentation site, in docs/_build/html
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html

@@ -1,0 +1,75 @@
+"""Worlds side by side, each in a process of its own, and the evidence that is kept of those that ended badly."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+_PR_SET_PDEATHSIG = 1
+#: Names below a world's directory that tell what happened in it.
+_TELLING = ("logs", "fake/calls.jsonl", "fake/log", "n/r/volumes.journal", "n/r/config.toml", "n/r/drivers")
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a run is asked for: ``rounds`` of the storm's own kind (None for its own number), and at most so many
+    ``minutes`` for each storm. ``evidence`` is where to keep what tells of broken promises.
+    """
+
+    seed: int
+    rounds: int | None = None
+    minutes: float = 10.0
+    evidence: str = "/tmp/volumehost-storm"
+    workers: int = 2
+
+
+def side_by_side(function: Callable[..., T], jobs: Sequence[tuple[Any, ...]], workers: int) -> list[T]:
+    """Call the function, which must be importable, with each of these arguments; the results in the same order."""
+    with ProcessPoolExecutor(workers, get_context("spawn"), initializer=_begin) as pool:
+        return list(pool.map(function, *zip(*jobs, strict=True)))
+
+
+def _begin() -> None:
+    """Of each process: it ends in good order when it is told to, or when whoever started it is gone."""
+    end_in_good_order()
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def end_in_good_order() -> None:
+    """Let SIGTERM unwind, so that worlds are taken away."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+
+
+def keep_evidence(directory: str, base: str, story: Iterable[str], broken: Iterable[str]) -> str:
+    """Copy what tells of a world, before it is taken away; where that is."""
+    os.makedirs(directory, exist_ok=True)
+    for name in _TELLING:
+        source, target = f"{base}/{name}", f"{directory}/{os.path.basename(name)}"
+        with contextlib.suppress(OSError, shutil.Error):
+            if os.path.isdir(source):
+                shutil.copytree(source, target, ignore=_only_small, dirs_exist_ok=True)
+            else:
+                shutil.copy(source, target)
+    for name, lines in (("story", story), ("broken", broken)):
+        with open(f"{directory}/{name}", "w", encoding="utf-8") as file:
+            file.writelines(f"{line}\n" for line in lines)
+    with contextlib.suppress(OSError):
+        shutil.copy("/proc/self/mountinfo", f"{directory}/mountinfo")
+    return directory
+
+
+def _only_small(directory: str, names: list[str]) -> list[str]:
+    """What is not copied: images of volumes, and what is no file."""
+    kept = [n for n in names if os.path.isdir(f"{directory}/{n}") or os.path.isfile(f"{directory}/{n}")]
+    return [name for name in names if name not in kept or name.endswith(".img")]

@@ -8,7 +8,15 @@ import pytest
 
 pytestmark = [pytest.mark.slow, pytest.mark.root, pytest.mark.timeout(300)]
 
-PAGES = ["quick-start.md", "csi.md", "write-a-plugin.md", "write-a-driver.md", "embedding.md", "operating.md"]
+PAGES = [
+    "quick-start.md",
+    "csi.md",
+    "write-a-plugin.md",
+    "write-a-driver.md",
+    "embedding.md",
+    "operating.md",
+    "inspect-and-repair.md",
+]
 #: Programs of Debian's packages that a page uses besides our own.
 PROGRAMS = {"containers.md": ["bwrap", "crun"]}
 

@@ -12,6 +12,13 @@ from volumehost.inspection.findings.of_mounts import findings_of_mounts
 from volumehost.inspection.findings.of_pods import findings_of_pods
 from volumehost.inspection.findings.of_records import findings_of_records
 from volumehost.inspection.findings.of_volumes import findings_of_volumes
+from volumehost.inspection.kinds import (
+    GONE_POD,
+    LEAKED_DEVICE_MOUNT,
+    LEAKED_LOOP_DEVICE,
+    LEAKED_MOUNT,
+    ORPHANED_POD,
+)
 from volumehost.inspection.pod_sources import KUBELET_POD_LOGS, read_pod_list, read_pod_logs
 from volumehost.inspection.pods import KnownPods
 from volumehost.inspection.probes import ANSWER_SECONDS
@@ -23,6 +30,9 @@ from volumehost.inspection.volume_reports import pod_reports
 #: Where a kubelet is by default, and where the manifests of its static pods are then.
 _KUBELET_ROOT = "/var/lib/kubelet"
 _KUBELET_MANIFESTS = "/etc/kubernetes/manifests"
+
+#: Findings of which it matters whether a process somewhere uses what they are about.
+_USES_MATTER = frozenset({ORPHANED_POD, GONE_POD, LEAKED_MOUNT, LEAKED_DEVICE_MOUNT, LEAKED_LOOP_DEVICE})
 
 _ORDER = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
 
@@ -64,7 +74,8 @@ class Looks:
     def __init__(self, root_dir: str, sources: Sources, answer_seconds: float = ANSWER_SECONDS) -> None:
         self.root, self.kind = find_root(root_dir)
         usual = self.kind is RootKind.KUBELET and self.root == _KUBELET_ROOT
-        self._static_pods = sources.static_pods or (_KUBELET_MANIFESTS if usual else None)
+        directory = sources.static_pods or (_KUBELET_MANIFESTS if usual else "")
+        self._static_pods = (directory, bool(sources.static_pods)) if directory else None
         self._answer_seconds = answer_seconds
         self._given = KnownPods()
         pod_logs = sources.pod_logs or (KUBELET_POD_LOGS if usual else None)
@@ -111,7 +122,7 @@ def judge(survey: Survey) -> Inspection:
         *findings_of_records(context, pods, devices),
     ]
     notes = list(survey.known.notes)
-    if not survey.others.complete:
+    if not survey.others.complete and any(finding.kind in _USES_MATTER for finding in findings):
         notes.append("not all mount namespaces of other processes could be looked at")
     if survey.at_work:
         notes.append(f"{survey.at_work} works on it now")

@@ -138,10 +138,12 @@ def _not_pods(source: str, reason: str) -> ManifestError:
 # --- static pods ----------------------------------------------------------------------------------------------
 
 
-def read_static_pods(known: KnownPods, directory: str) -> None:
+def read_static_pods(known: KnownPods, directory: str, *, given: bool) -> None:
     """The pods of a directory of manifests, which have a uid of their own or are found by their names.
 
     To be called last: the names come from the other sources.
+
+    :param given: somebody named the directory, so it should be there.
     """
     from volumehost.api.manifests import load_manifests
     from volumehost.api.objects import Pod
@@ -150,7 +152,8 @@ def read_static_pods(known: KnownPods, directory: str) -> None:
         files = [name for name in sorted(os.listdir(directory)) if not name.startswith(".")]
         manifests = load_manifests([f"{directory}/{name}" for name in files]) if files else []
     except (OSError, VolumeHostError) as error:
-        known.notes.append(f"the static pods in {directory} are not known: {error}")
+        if given or not isinstance(error, FileNotFoundError):
+            known.notes.append(f"the static pods in {directory} are not known: {error}")
         return
     pods = [manifest.obj for manifest in manifests if isinstance(manifest.obj, Pod)]
     nameless = []

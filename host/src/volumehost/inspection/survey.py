@@ -62,7 +62,7 @@ def take_survey(
     kind: RootKind,
     *,
     known: Callable[[], KnownPods] = KnownPods,
-    static_pods: str | None = None,
+    static_pods: tuple[str, bool] | None = None,
     answer_seconds: float = ANSWER_SECONDS,
 ) -> Survey:
     """Look at everything once.
@@ -71,7 +71,7 @@ def take_survey(
     directories are.
 
     :param known: what is known of pods from elsewhere; entered into a fresh one each time.
-    :param static_pods: directory of static manifests.
+    :param static_pods: directory of static manifests, and whether somebody named it.
     :param answer_seconds: how long a mount may take to answer.
     :raises OSError: the root directory cannot be opened.
     :raises MountError: the mount table cannot be read.
@@ -90,7 +90,7 @@ def take_survey(
     if journal is not None:
         _name_by_journal(pods_known, journal)
     if static_pods is not None:
-        read_static_pods(pods_known, static_pods)
+        read_static_pods(pods_known, static_pods[0], given=static_pods[1])
     others = look_at_other_namespaces(index)
     bases = [f"{root}/{base}" for base in ("pods", "plugins", "plugins_registry", "drivers")]
     return Survey(

@@ -15,13 +15,15 @@ def timers():
     made.stop()
 
 
-def test_calls_come_in_the_order_of_their_time(timers):
-    calls, done = [], threading.Event()
+def test_calls_come_in_the_order_of_their_time(clock):
+    timers, calls, done = Timers(clock), [], threading.Event()
     timers.call_later(0.03, lambda: (calls.append("c"), done.set()))
     timers.call_later(0.02, lambda: calls.append("b"))
-    timers.call_later(0.0, lambda: calls.append("a"))
+    timers.call_later(0.01, lambda: calls.append("a"))
+    clock.move(1)
     assert done.wait(10)
     assert calls == ["a", "b", "c"]
+    timers.stop()
 
 
 def test_a_call_that_is_due_sooner_is_not_held_up_by_a_later_one(timers):

@@ -10,7 +10,7 @@ from volumehost.errors import OperationError, PluginCallError, UncertainProgress
 from volumehost.node.device_mount import mount_device
 from volumehost.node.operations import MOUNT_VOLUME
 from volumehost.node.pods import fs_user_of
-from volumehost.node.set_up_operation import SetUpOperation, is_mount_point
+from volumehost.node.set_up_operation import SetUpOperation, has_lost_mount, is_mount_point
 from volumehost.node.states import MountState
 from volumehost.volumes import MounterArgs
 
@@ -75,7 +75,7 @@ class MountOperation(SetUpOperation):
         use, services = self._use, self._services
         known = services.journal.entry(use.volume, use.pod_uid) or {}
         path = known.get("path")
-        if use.device_mountable and known.get("is_mount") and path and not is_mount_point(services, path):
+        if use.device_mountable and known.get("is_mount") and path and has_lost_mount(services, path):
             self._undo(steps)
 
     def _set_up(self, steps: Steps, mounter: Mounter) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from volumehost.errors import FailedPreconditionError, VolumeHostError, VolumesFailedError, WaitTimeoutError
+from volumehost.errors import FailedPreconditionError, VolumesFailedError, WaitTimeoutError
+from volumehost.mount.deadline import DeadlineExceededError, DeadlineRunner
 from volumehost.node.attach_limit import LIMIT_EXCEEDED, is_exhausted, limit_message
 from volumehost.node.claims import ClaimPendingError
 from volumehost.node.journal_format import texts_of
@@ -15,6 +16,7 @@ from volumehost.node.states import Need
 if TYPE_CHECKING:
     from volumehost.api.objects import Pod
     from volumehost.node.assembly import NodeParts
+    from volumehost.node.desired import VolumeUse
     from volumehost.node.populator import PodRecord
     from volumehost.node.status import PodStatus, VolumeStatus
 
@@ -24,6 +26,9 @@ logger = logging.getLogger(__name__)
 RESOLVE_SECONDS = 0.5
 RESOLVE_MAXIMUM_SECONDS = 30.0
 
+#: How long a plugin may take to tell of the node's limit, in seconds.
+ASK_SECONDS = 2.0
+
 
 class PodMounting:
     """Mounts pods with the parts of a manager."""
@@ -32,6 +37,7 @@ class PodMounting:
         self._parts = parts
         self._actual = parts.services.actual
         self._claims = parts.claims
+        self._runner = DeadlineRunner()
 
     def begin(self, pod: Pod) -> None:
         """Enter what the pod wants and start what is missing; content that plugins refresh is refreshed (POP-16).
@@ -106,9 +112,16 @@ class PodMounting:
         found = []
         for use in self._parts.services.desired.uses_of_pod(uid):
             need = self._actual.check(use.volume, uid, attachable=use.attachable).need
-            if need is Need.ATTACH and is_exhausted(use):
+            if need is Need.ATTACH and self._is_exhausted(use):
                 found.append(limit_message(use))
         return found
+
+    def _is_exhausted(self, use: VolumeUse) -> bool:
+        what = f"the limit of {use.plugin.name}"
+        try:
+            return self._runner.run(is_exhausted, use, timeout=ASK_SECONDS, what=what)
+        except DeadlineExceededError:
+            return False
 
     def _tell_exhausted(self, pod: Pod, lines: list[str]) -> None:
         recorder = self._parts.services.recorder()
@@ -132,16 +145,14 @@ class PodMounting:
         return entry is not None and not entry.running and entry.backoff.attempts > 0
 
     def notice_lost_mounts(self, uid: str) -> None:
-        """What was a mount point and no longer is, or no longer answers, has to be set up again (BR-58, BR-64)."""
-        mounter = self._parts.host.get_mounter()
-        for mount in self._actual.mounts_of_pod(uid):
-            if not mount.is_mount:
-                continue
-            try:
-                there = mounter.is_mount_point(mount.mount_point or mount.path)
-            except (OSError, VolumeHostError):
-                there = False
-            if not there:
+        """What was a mount point and no longer is, or is dead, has to be set up again (BR-58, BR-64)."""
+        mounts = [mount for mount in self._actual.mounts_of_pod(uid) if mount.is_mount]
+        if not mounts:
+            return
+        from volumehost.node.set_up_operation import has_lost_mount
+
+        for mount in mounts:
+            if has_lost_mount(self._parts.services, mount.mount_point or mount.path):
                 logger.warning("volume %s of pod %s is no longer mounted at %s", mount.volume, uid, mount.path)
                 self._actual.mark_uncertain(mount.volume, uid)
 

@@ -16,6 +16,7 @@ from volumehost.errors import (
     is_uncertain_progress_error,
 )
 from volumehost.hookspecs import AttachableVolumePlugin
+from volumehost.mount.corrupted import is_dead_mount
 from volumehost.node.affinity import check_node_affinity
 from volumehost.node.journal_format import FAILED, MOUNTED, MOUNTING, UNCERTAIN
 from volumehost.node.operations import (
@@ -285,6 +286,19 @@ def is_mount_point(services: Services, path: str) -> bool | None:
     with contextlib.suppress(OSError, VolumeHostError):
         return services.host.get_mounter().is_mount_point(path)
     return None
+
+
+def has_lost_mount(services: Services, path: str) -> bool:
+    """Whether what was mounted there is not any more, or is certainly dead (BR-58, BR-64).
+
+    One that only does not answer may come back, and whoever uses it waits for that: it is not lost (BR-52).
+    """
+    try:
+        return not services.host.get_mounter().is_mount_point(path)
+    except FileNotFoundError:
+        return True
+    except (OSError, VolumeHostError) as error:
+        return is_dead_mount(error)
 
 
 def _is_filesystem_mismatch(error: BaseException) -> bool:

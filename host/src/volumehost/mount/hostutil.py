@@ -144,6 +144,7 @@ class LinuxHostUtils:
                 return value.strip('"')
         return ""
 
+
 _FILE_TYPES: Final = (
     (stat.S_ISDIR, "Directory"),
     (stat.S_ISREG, "File"),

@@ -456,8 +456,8 @@ class Own:
             "spec": {"containers": [container], "volumes": volumes},
         }
 
-    def inspect(self, **options):
-        return inspect_root(self.root, **options)
+    def inspect(self, sources=None):
+        return inspect_root(self.root, sources)
 
     def repair(self, plugin=None, choice=None, **options):
         return apply_repair(self.root, choice=choice, plugins=[plugin] if plugin is not None else [], **options)

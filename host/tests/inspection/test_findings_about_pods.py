@@ -128,6 +128,7 @@ def test_a_pod_that_has_ended_is_told_as_ending(kubelet):
     ended = {"metadata": {"uid": uid, "namespace": "a", "name": "job"}, "status": {"phase": "Succeeded"}}
     found = kubelet.inspect(pods=kubelet.pods_file(more=[ended]))
     assert states(found) == {uid: "ending"}
+    assert kinds(found) == []
 
 
 # --- what does not belong there -------------------------------------------------------------------------------------

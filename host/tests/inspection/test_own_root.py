@@ -1,12 +1,16 @@
 """This host's own root directory: journal, store and mount table as witnesses (BR-55 to -58, -70, RECON)."""
 
+import json
 import os
 import sqlite3
+import subprocess
+import threading
 from pathlib import Path
 
 import pytest
 
 from volumehost.errors import RootDirectoryLockedError
+from volumehost.inspection.inspect import Sources
 from volumehost.inspection.report import PodState, RootKind
 from volumehost.mount import syscalls
 from volumehost.node.journal import Journal, read_boot_id, read_journal
@@ -168,6 +172,71 @@ def test_a_record_of_which_nothing_is_left_is_ended(own):
     assert read_journal(f"{own.root}/volumes.journal").entries == {}
 
 
+def test_a_static_pod_of_which_only_the_journal_tells_is_not_called_gone(own):
+    """Its mirror in the store is made as well as can be; its manifest may be there all the same."""
+    uid = "0123456789abcdef0123456789abcdef"
+    own.forget_pods()
+    journal = Journal(f"{own.root}/volumes.journal", boot_id=read_boot_id())
+    journal.open()
+    record = {"v": "example.com/share/x", "p": uid, "plugin": "example.com/share", "inner": "v", "state": "mounted"}
+    journal.write({**record, "pod": "etcd-node-1", "ns": "default"})
+    journal.close()
+    assert own.inspect().pod(uid).state is PodState.UNKNOWN
+    manifests = Path(own.root, "..", "manifests").resolve()
+    manifests.mkdir()
+    assert own.inspect(sources=Sources(static_pods=str(manifests))).pod(uid).state is PodState.GONE
+    text = "apiVersion: v1\nkind: Pod\nmetadata: {name: etcd}\nspec: {containers: [{name: c, image: i}]}\n"
+    (manifests / "etcd.yaml").write_text(text)
+    assert own.inspect(sources=Sources(static_pods=str(manifests))).pod(uid).state is PodState.KNOWN
+
+
+def test_a_drivers_process_that_has_outlived_its_keeper_is_told(own):
+    own.forget_pods()
+    directory = Path(own.root, "drivers", "csi.example.com")
+    directory.mkdir(parents=True)
+    with subprocess.Popen(["sleep", "600"]) as process, subprocess.Popen(["true"]) as keeper:
+        keeper.wait()
+        began = int(Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[19])
+        record = {"pid": process.pid, "start_time": began, "keeper_pid": keeper.pid, "keeper_start_time": 1}
+        record |= {"boot_id": read_boot_id(), "keep_alive": False, "endpoint": "/x"}
+        (directory / "process.json").write_text(json.dumps(record))
+        found = own.inspect()
+        assert kinds(found) == [("stale-driver-process", str(process.pid))]
+        assert "drivers show csi.example.com --start" in found.findings[0].advice
+        # Of another process with that number, or of another boot, nothing is said.
+        for change in ({"start_time": began + 1}, {"boot_id": "another"}):
+            (directory / "process.json").write_text(json.dumps(record | change))
+            assert kinds(own.inspect()) == []
+        process.kill()
+    (directory / "process.json").write_text("{")
+    assert kinds(own.inspect()) == [("damaged-record", str(directory / "process.json"))]
+
+
+def test_br57_mounts_that_come_and_go_all_the_time_confuse_nobody(mounted, area):
+    stop = threading.Event()
+
+    def flap():
+        places = [str(area / f"flap-{number}") for number in range(50)]
+        for place in places:
+            os.mkdir(place)
+        while not stop.is_set():
+            for place in places:
+                syscalls.mount("flap", place, "tmpfs", 0, "")
+            for place in places:
+                syscalls.umount2(place, syscalls.MNT_DETACH)
+
+    thread = threading.Thread(target=flap)
+    thread.start()
+    try:
+        for _ in range(10):
+            found = mounted.inspect()
+            assert kinds(found) == []
+            assert found.pod(mounted.uid).volumes[0].state == "mounted"
+    finally:
+        stop.set()
+        thread.join()
+
+
 # --- damaged files --------------------------------------------------------------------------------------------------
 
 
@@ -253,8 +322,6 @@ def test_repair_waits_for_nobody_and_works_alone(mounted):
 
 def test_what_is_just_being_done_is_not_found_wrong(own):
     """A record of an operation that runs, a directory that is just made: the manager is at it."""
-    import threading
-
     reached, go_on = threading.Event(), threading.Event()
 
     def observer(operation, step, volume, pod_uid):

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from volumehost.errors import ManifestError, VolumeHostError
-from volumehost.inspection.pods import GIVEN, LOGS, STATIC, STORE, KnownPod, KnownPods, PodName
+from volumehost.inspection.pods import GIVEN, LOGS, STATIC, STORE, KnownPod, KnownPods, PodName, has_static_uid
 
 if TYPE_CHECKING:
     from volumehost.api.objects import Pod
@@ -171,13 +171,12 @@ def read_static_pods(known: KnownPods, directory: str, *, given: bool) -> None:
 
 
 def _uids_by_name(known: KnownPods, pod: Pod) -> Iterator[str]:
-    """A kubelet calls a static pod ``<name>-<node>``; several may match, and all of them are spared."""
+    """A static pod is called ``<name>-<node>``; several may match, and all of them are spared."""
     namespace, start = pod.metadata.namespace or "default", f"{pod.metadata.name}-"
-    for uid, found in known.by_uid.items():
-        if found.namespace == namespace and found.name.startswith(start) and len(found.uids) > 1:
-            yield uid
-    for uid, name in known.names.items():
-        if name.namespace == namespace and name.name.startswith(start):
+    told = [(uid, found.namespace, found.name) for uid, found in known.by_uid.items()]
+    told += [(uid, name.namespace, name.name) for uid, name in known.names.items()]
+    for uid, in_namespace, called in told:
+        if in_namespace == namespace and called.startswith(start) and has_static_uid(uid):
             yield uid
 
 

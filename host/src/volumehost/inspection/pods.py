@@ -13,7 +13,7 @@ from typing import Final
 
 from volumehost.inspection.report import PodState
 
-#: The uid that a kubelet gives a pod of a manifest file: a digest. That of a pod of the API has hyphens.
+#: The uid of a pod of a manifest file, a kubelet's or an agent's: a digest. That of a pod of the API has hyphens.
 _STATIC_UID: Final = re.compile(r"[0-9a-f]{32}")
 
 STORE, JOURNAL, GIVEN, STATIC, LOGS = "store", "journal", "pods given", "static manifests", "pod logs"
@@ -91,7 +91,7 @@ class KnownPods:
         """Why nothing can be concluded from the fact that no source has the pod; "" when something can."""
         if not self.complete:
             return "no source of pods was there to ask"
-        if _STATIC_UID.fullmatch(uid) and not self.static_complete:
+        if has_static_uid(uid) and not self.static_complete:
             return "it has the uid of a pod of a manifest file, and not all of those are known"
         if changed_at > self.told_at:
             return "its directory is newer than the list of pods"
@@ -102,3 +102,8 @@ class KnownPods:
                 "was it made for all namespaces?"
             )
         return ""
+
+
+def has_static_uid(uid: str) -> bool:
+    """Whether it is the uid of a pod of a manifest file."""
+    return _STATIC_UID.fullmatch(uid) is not None

@@ -66,7 +66,7 @@ def _unknown(context: Context, pod: PodReport) -> Finding:
 
 def _unfinished(context: Context, pod: PodReport) -> Iterator[Finding]:
     """What was begun by somebody who is gone; the next manager goes on with it."""
-    if context.survey.at_work:
+    if context.survey.at_work or context.survey.kind is RootKind.KUBELET:
         return
     if pod.state is PodState.ENDING:
         yield Finding(
@@ -75,7 +75,7 @@ def _unfinished(context: Context, pod: PodReport) -> Iterator[Finding]:
             pod.uid,
             pod.uid,
             ("its workload has ended, and its volumes are not all gone",),
-            advice=f"volumehost unmount {pod.name}" if context.survey.kind is RootKind.OWN else "",
+            advice=f"volumehost unmount {pod.name}",
         )
     for record in context.records_by_pod.get(pod.uid, ()):
         state, volume = record.get("state"), text_of(record, "inner")

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Final
 from volumehost.metrics.families import family, single
 from volumehost.node.operation_metrics import full_plugin_name
 from volumehost.node.selinux import ADMITTED
-from volumehost.node.states import Attachability, MountState
+from volumehost.node.states import MountState
 
 if TYPE_CHECKING:
     from prometheus_client import Metric
 
+    from volumehost.node.assembly import NodeParts
     from volumehost.node.manager import VolumeManager
-    from volumehost.node.operations import Services
 
 DESIRED: Final = "desired_state_of_world"
 ACTUAL: Final = "actual_state_of_world"
@@ -29,7 +29,7 @@ Counts = Counter[tuple[str, ...]]
 def node_families(manager: VolumeManager) -> Iterator[Metric]:
     """All of them. Nothing is asked of a plugin, a mount or the API."""
     parts = manager.parts
-    volumes, in_use, attachments = _volumes(parts.services)
+    volumes, in_use, attachments = _volumes(parts)
     yield family("volume_manager_total_volumes", volumes)
     yield family("storage_count_attachable_volumes_in_use", in_use)
     yield family("attachdetach_controller_total_volumes", attachments)
@@ -57,31 +57,27 @@ def _selinux(counts: Mapping[tuple[str, str, str, str], int]) -> Iterator[Metric
     yield family("volume_manager_selinux_volumes_admitted_total", admitted)
 
 
-def _volumes(services: Services) -> tuple[Counts, Counts, Counts]:
+def _volumes(parts: NodeParts) -> tuple[Counts, Counts, Counts]:
     """Volumes of pods by plugin and state; attachable ones that pods use; attachments that are wanted and that are."""
     volumes: Counts = Counter()
-    in_use: Counts = Counter()
-    attachments: Counts = Counter()
-    node = services.host.get_node_name()
-    attachable: set[str] = set()
-    for name, uid in services.desired.keys():  # noqa: SIM118 - no mapping
-        use = services.desired.get(name, uid)
-        if use is None:
-            continue
-        plugin = full_plugin_name(use.plugin.name, use.spec)
-        volumes[plugin, DESIRED] += 1
-        if use.attachable and name not in attachable:
-            attachable.add(name)
-            in_use[node, plugin] += 1
-            attachments[plugin, DESIRED] += 1
-    actual = services.actual
-    for name, uid in actual.keys():  # noqa: SIM118 - no mapping
-        if uid:
-            mount = actual.get_mount(name, uid)
-            if mount is not None and mount.state is MountState.MOUNTED:
+    attachable: dict[str, str] = {}
+    desired, actual = parts.services.desired, parts.services.actual
+    for record in parts.populator.records():
+        for use in desired.uses_of_pod(record.pod.metadata.uid):
+            plugin = full_plugin_name(use.plugin.name, use.spec)
+            volumes[plugin, DESIRED] += 1
+            if use.attachable:
+                attachable[use.volume] = plugin
+    for uid in actual.pods():
+        for mount in actual.mounts_of_pod(uid):
+            if mount.state is MountState.MOUNTED:
                 volumes[full_plugin_name(mount.plugin_name, mount.spec) or NOT_AVAILABLE, ACTUAL] += 1
-            continue
+    wanted = Counter(attachable.values())
+    node = parts.services.host.get_node_name()
+    in_use: Counts = Counter({(node, plugin): number for plugin, number in wanted.items()})
+    attachments: Counts = Counter({(plugin, DESIRED): number for plugin, number in wanted.items()})
+    for name in actual.attached_volumes():
         volume = actual.get_volume(name)
-        if volume is not None and volume.attachability is Attachability.TRUE and volume.attached:
+        if volume is not None:
             attachments[full_plugin_name(volume.plugin_name, volume.spec) or NOT_AVAILABLE, ACTUAL] += 1
     return volumes, in_use, attachments

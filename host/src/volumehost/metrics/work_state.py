@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from volumehost._version import __version__
 from volumehost.metrics.families import family, single
+from volumehost.node.states import MountState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from volumehost.node.assembly import NodeParts
     from volumehost.node.manager import VolumeManager
+    from volumehost.node.populator import PodRecord
     from volumehost.storage_driver import DriverStatus
 
 #: An operation that has run for so many seconds is called stuck: status then tells where it hangs.
@@ -83,12 +85,24 @@ def _pods(parts: NodeParts) -> Counter[tuple[str, ...]]:
     states: Counter[tuple[str, ...]] = Counter()
     told = parts.populator.records()
     for record in told:
-        states[parts.status.of_pod(record.pod).state,] += 1
+        word = "mounted" if _is_mounted(parts, record) else parts.status.of_pod(record.pod).state
+        states[word,] += 1
     known = {record.pod.metadata.uid for record in told}
     states["unmounting",] += sum(
         parts.populator.has_ended(uid) for uid in parts.services.actual.pods() if uid not in known
     )
     return +states
+
+
+def _is_mounted(parts: NodeParts, record: PodRecord) -> bool:
+    """What most pods are; found out without the status of each volume."""
+    uid = record.pod.metadata.uid
+    mounts = parts.services.actual.mounts_of_pod(uid)
+    return (
+        record.processed
+        and all(mount.state is MountState.MOUNTED for mount in mounts)
+        and len(mounts) == len(parts.services.desired.volumes_of_pod(uid))
+    )
 
 
 def _size(path: str) -> int:

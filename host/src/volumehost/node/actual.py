@@ -404,6 +404,12 @@ class ActualState:
                 if mount.reconstructed and mount.state is MountState.UNCERTAIN
             ]
 
+    def attached_volumes(self) -> list[str]:
+        """Volumes that are attached, and known to be."""
+        with self._lock:
+            attached = Attachability.TRUE
+            return [name for name, known in self._volumes.items() if known.attachability is attached and known.attached]
+
     def volumes_with_devices(self) -> list[str]:
         """Unique names of the volumes whose device is mounted or may be."""
         with self._lock:

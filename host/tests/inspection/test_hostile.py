@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from volumehost.cli.inspection_report import inspection_data
-from volumehost.inspection.inspect import Sources, inspect_root
+from volumehost.inspection.inspect import Sources
 from volumehost.inspection.repair import apply_repair
 from volumehost.mount import syscalls
 
@@ -69,10 +69,8 @@ def test_a_link_at_any_level_is_not_followed(kubelet, outside, level):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.symlink_to(outside)
     before = everything(outside)
-    found = kubelet.inspect()
-    told = json.dumps(inspection_data(found))
+    told = json.dumps(inspection_data(kubelet.repair().inspection))
     assert '"handle": "h"' not in told
-    kubelet.repair()
     assert everything(outside) == before
 
 
@@ -87,7 +85,6 @@ def test_a_mount_over_any_directory_is_not_entered(kubelet, level):
     if place.name in ("vol_data.json", "etc-hosts"):
         source = f"{source}/file"
     kubelet.bind(source, str(place))
-    kubelet.inspect()
     kubelet.repair()
     assert Path(kubelet.data("over"), "file").read_text() == "over"
     assert Path(kubelet.data("vol-1"), "file").read_text() == "vol-1"
@@ -104,7 +101,6 @@ def test_anything_in_the_place_of_a_directory_does_no_harm(kubelet, kind, level)
         path.unlink()
     path.parent.mkdir(parents=True, exist_ok=True)
     make(path, kind)
-    kubelet.inspect()
     kubelet.repair()
     belongs_there = kind == "file" and path.name in ("vol_data.json", "etc-hosts")
     assert os.path.lexists(path) != belongs_there
@@ -160,10 +156,10 @@ def test_names_that_are_no_text_are_told_as_text(kubelet):
     base = os.fsencode(f"{kubelet.root}/pods")
     for name in names:
         os.makedirs(os.path.join(base, name, b"volumes", b"example.com~" + name[:200], name))
-    found = kubelet.inspect()
-    assert len(found.pods) == len(names)
-    json.dumps(inspection_data(found), ensure_ascii=False).encode()
-    assert kubelet.repair().complete
+    done = kubelet.repair()
+    assert len(done.inspection.pods) == len(names)
+    json.dumps(inspection_data(done.inspection), ensure_ascii=False).encode()
+    assert done.complete
     assert os.listdir(base) == []
 
 
@@ -191,7 +187,7 @@ _NAMES = st.binary(min_size=1, max_size=40).filter(lambda name: not {0, 47} & se
 _PATHS = st.tuples(_NAMES, _NAMES, _NAMES, st.sampled_from(["volumes", "volumeDevices", "plugins", "strange"]))
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(_PATHS, max_size=4))
 def test_any_names_are_told_and_empty_directories_go(kubelet, paths):
     base = f"{kubelet.root}/pods"
@@ -199,12 +195,10 @@ def test_any_names_are_told_and_empty_directories_go(kubelet, paths):
     os.mkdir(base)
     for uid, plugin, volume, child in paths:
         os.makedirs(os.path.join(os.fsencode(base), uid, child.encode(), plugin, volume), exist_ok=True)
-    sources = Sources(pods=kubelet.pods_file())
-    found = inspect_root(kubelet.root, sources)
+    found = apply_repair(kubelet.root, Sources(pods=kubelet.pods_file())).inspection
     assert {pod.uid for pod in found.pods} == {os.fsdecode(uid) for uid, *_ in paths}
     told = json.dumps(inspection_data(found), ensure_ascii=False).encode().decode()
     assert json.loads(told)["rootDir"] == kubelet.root
-    apply_repair(kubelet.root, sources)
     strange = {os.fsdecode(uid) for uid, _, _, child in paths if child == "strange"}
     assert set(os.listdir(base)) <= strange  # nobody knows whether what is in there may go
 

@@ -4,11 +4,15 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 
 import pytest
 
 from volumehost.errors import VolumesFailedError, WaitTimeoutError
+from volumehost.mount.mounter import LinuxMounter
+from volumehost.mount.mountinfo import read_mount_table
 from volumehost.node.recorded_status import read_status
+from volumehost.testing.hung import FS_TYPE, hung_filesystem
 
 pytestmark = pytest.mark.root
 
@@ -65,6 +69,59 @@ def test_br52_a_host_path_that_does_not_answer_fails_alone(manager, make_pod, st
         states = {volume.volume: volume.state for volume in node.status()[0].volumes}
         assert states["scratch"] == "mounted"
         assert states["remote"] in ("mounting", "failed")
+
+
+@pytest.fixture
+def impatient():
+    """A mounter that does not wait long for an answer."""
+    return LinuxMounter(answer_seconds=0.1)
+
+
+def _mounts_at(path):
+    return [mount.fs_type for mount in read_mount_table() if mount.path == path]
+
+
+@pytest.mark.parametrize("medium", ["", "Memory"])
+def test_br64_a_pod_whose_mount_is_dead_goes_and_comes_again(manager, make_pod, nothing_left, impatient, medium):
+    pod = make_pod({"name": "scratch", "emptyDir": {"medium": medium}})
+    with manager(enter=False, mounter=impatient) as node:
+        path = _path(node.mount_pod(pod, timeout=30), "scratch")
+        with hung_filesystem(path) as dead:
+            dead.die()
+            node.unmount_pod("web", timeout=30)
+            assert _mounts_at(path) == []
+        path = _path(node.mount_pod(pod, timeout=30), "scratch")
+        assert _mounts_at(path) == (["tmpfs"] if medium else [])
+        node.unmount_pod("web", timeout=30)
+    nothing_left()
+
+
+def test_br64_a_dead_mount_of_a_pod_that_stays_is_set_up_again_without_stacking(manager, make_pod, impatient, until):
+    pod = make_pod({"name": "scratch", "emptyDir": {"medium": "Memory"}})
+    with manager(enter=False, mounter=impatient) as node:
+        status = node.mount_pod(pod, timeout=30)
+        path = _path(status, "scratch")
+        with hung_filesystem(path) as dead:
+            dead.die()
+            again = node.mount_pod(pod, timeout=30)
+            assert again.ready
+            assert _mounts_at(path) == ["tmpfs"]
+            assert os.listdir(path) == []
+        node.unmount_pod("web", timeout=30)
+
+
+def test_br52_a_mount_that_only_does_not_answer_is_not_taken_away_from_its_pod(manager, make_pod, impatient):
+    """Its server may come back, and whoever uses it waits for that."""
+    pod = make_pod({"name": "scratch", "emptyDir": {"medium": "Memory"}})
+    with manager(enter=False, mounter=impatient) as node:
+        path = _path(node.mount_pod(pod, timeout=30), "scratch")
+        with hung_filesystem(path):
+            before = threading.active_count()
+            for _ in range(5):
+                assert node.mount_pod(pod, timeout=30).ready
+            assert _mounts_at(path) == ["tmpfs", FS_TYPE]
+            assert threading.active_count() <= before + 3
+        node.unmount_pod("web", timeout=30)
 
 
 EXIT = """

@@ -31,6 +31,8 @@ logger = logging.getLogger(__name__)
 
 #: Mounts stacked on one directory: a set-up makes one, somebody's mistake a few more.
 _MAX_STACKED_MOUNTS = 16
+#: How long the unmount of what does not answer may take before force is used, in seconds.
+_FORCE_SECONDS = 30.0
 _NAMES_SHOWN = 5
 
 
@@ -80,7 +82,7 @@ class EmptyDirUnmounter:
             if not marked:
                 write_on_mount_marker(self._place)
                 marked = True
-            found = self._unmount(directory)
+            found = self._unmount(directory, found)
         if found.mounted:
             raise self._still_mounted(directory)
         if found.exists and marked:
@@ -108,11 +110,16 @@ class EmptyDirUnmounter:
                 paths=[meta_dir],
             ) from error
 
-    def _unmount(self, directory: str) -> Found:
-        """Unmount all layers that are ours or dead, and remove the directory if that is all; what is left there."""
-        found = Found()
+    def _unmount(self, directory: str, found: Found) -> Found:
+        """Unmount all layers that are ours or dead, and remove the directory if that is all; what is left there.
+
+        What does not answer is unmounted by force if need be: our own look at it keeps it busy (BR-52).
+        """
         for _ in range(_MAX_STACKED_MOUNTS):
-            self._mounter.unmount(directory)
+            if found.corrupted:
+                self._mounter.unmount_with_force(directory, timeout=_FORCE_SECONDS)
+            else:
+                self._mounter.unmount(directory)
             try:
                 os.rmdir(directory)  # refused where a mount or a file is left
             except OSError:

@@ -110,6 +110,8 @@ def test_the_example_runs(volumehost, mounts_below, run_example, line: str) -> N
     assert prepared.code == 0, prepared.err
     assert volumehost("apply", "-f", "claim.yaml", "-f", "manifests").code == 0
     (Path(volumehost.environment["HOME"]) / ".config/fish/completions").mkdir(parents=True)
+    if line.startswith("volumehost agent") and "--print-unit" not in line:  # it goes on until it is told to end
+        line = f'{line} & until test -S "$VOLUMEHOST_ROOT_DIR/agent.sock"; do sleep 0.05; done; kill $!; wait $!'
     if line.endswith(" --watch"):  # it goes on until it is interrupted
         line = f"timeout --preserve-status --signal=INT 2 {line} | grep mounted"
     run_example(line)

@@ -11,6 +11,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.root, pytest.mark.timeout(300)]
 PAGES = [
     "quick-start.md",
     "csi.md",
+    "agent.md",
     "write-a-plugin.md",
     "write-a-driver.md",
     "embedding.md",

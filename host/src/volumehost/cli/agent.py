@@ -27,7 +27,7 @@ if TYPE_CHECKING:
             "With static pods, and health and metrics for this machine",
             "volumehost agent --static-pods /etc/volumehost/pods --http 127.0.0.1:10258",
         ),
-        ("As a service", "volumehost agent --print-unit > /etc/systemd/system/volumehost.service"),
+        ("As a service", "volumehost agent --print-unit > volumehost.service"),
     ),
 )
 @click.option(

@@ -13,6 +13,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Final
@@ -54,6 +55,7 @@ class NodeMetrics:
         self._process = ProcessCollector(registry=None)
         self._plugins = PluginFamilies()
         self._runner = DeadlineRunner()
+        self._lock = threading.Lock()
         self._errors: Counter[tuple[str, ...]] = Counter()
         self._manager: VolumeManager | None = None
         self._stats: VolumeStats | None = None
@@ -104,34 +106,39 @@ class NodeMetrics:
             yield from self._part("operations", lambda: work_families(manager))
             yield from self._part("records", lambda: record_families(manager))
             yield from self._part("drivers", lambda: self._in_time("drivers", lambda: _driver_families(manager)))
-            if manager.parts.services.control.enabled:
-                yield from self._part("claims", lambda: self._in_time("claims", lambda: _claim_families(manager)))
-            yield from self._of_plugins(manager)
-        yield family("volumehost_scrape_errors_total", self._errors)
+            yield from self._part("claims", lambda: self._in_time("claims", lambda: _claim_families(manager)))
+            yield from self._part("plugins", lambda: self._of_plugins(manager))
+        with self._lock:
+            errors = dict(self._errors)
+        yield family("volumehost_scrape_errors_total", errors)
 
     def _part(self, part: str, make: Callable[[], Iterable[Metric]]) -> list[Metric]:
         """The families of one part; none of them when it fails, which concerns no other."""
         try:
             return list(make())
         except Exception as error:  # noqa: BLE001 - whatever is wrong with one part, the others are told
-            log = logger.debug if self._errors[part,] else logger.warning
+            log = logger.warning if self._count(part) == 1 else logger.debug
             log("the part %r of the metrics is left out: %s", part, describe(error))
-            self._errors[part,] += 1
             return []
+
+    def _count(self, part: str) -> int:
+        with self._lock:
+            self._errors[part,] += 1
+            return self._errors[part,]
 
     def _in_time(self, part: str, make: Callable[[], list[Metric]]) -> list[Metric]:
         """What ``make`` returns, unless it has to wait; it is not asked again before it has answered.
 
         :raises TimeoutError: it has to.
         """
-        if any(what == part for what, _ in self._runner.in_progress()):
+        if any(what == part and age > ANSWER_SECONDS for what, age in self._runner.in_progress()):
             raise TimeoutError("an earlier scrape has no answer yet")
         return self._runner.run(make, timeout=ANSWER_SECONDS, what=part)
 
     def _of_plugins(self, manager: VolumeManager) -> list[Metric]:
         found, failed = self._plugins.collect(manager.plugins)
         for plugin in failed:
-            self._errors[f"plugin {plugin}",] += 1
+            self._count(f"plugin {plugin}")
         return found
 
 
@@ -140,4 +147,7 @@ def _driver_families(manager: VolumeManager) -> list[Metric]:
 
 
 def _claim_families(manager: VolumeManager) -> list[Metric]:
+    """Only where this process is the control plane: elsewhere somebody else tells them."""
+    if not manager.parts.services.control.enabled:
+        return []
     return claim_families(manager.api, manager.plugins)

@@ -52,7 +52,7 @@ class PluginFamilies:
             return []
         if plugin.is_own:
             return list(_families(plugin))
-        if any(what == plugin.name for what, _ in self._runner.in_progress()):
+        if any(what == plugin.name and age > self._timeout for what, age in self._runner.in_progress()):
             raise TimeoutError("it has not answered an earlier scrape yet")
         return self._runner.run(_checked_families, plugin, timeout=self._timeout, what=plugin.name)
 

@@ -176,7 +176,7 @@ class Populator:
 
     def selinux_counts(self) -> Mapping[tuple[str, str, str, str], int]:
         """How often SELinux labels were in the way, or applied: see ``SELinuxJudge.counts`` (SEL-06)."""
-        return self._resolver.selinux.counts if self._resolver.selinux is not None else {}
+        return self._resolver.selinux.counts() if self._resolver.selinux is not None else {}
 
     def has_ended(self, pod_uid: str) -> bool:
         """Whether the pod's workload is over."""

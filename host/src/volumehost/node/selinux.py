@@ -35,14 +35,10 @@ CONTAINER, POD, VOLUME, ADMITTED = "container", "pod_context_mismatch", "volume_
 
 
 class SELinuxJudge:
-    """Judges the volumes of pods; safe for threads.
-
-    ``counts``: metrics' part and ``errors`` or ``warnings``, access mode, plugin, to how many volumes of pods that was
-    so for; each once, however often it is looked at.
-    """
+    """Judges the volumes of pods; safe for threads."""
 
     def __init__(self) -> None:
-        self.counts: Counter[tuple[str, str, str, str]] = Counter()
+        self._counts: Counter[tuple[str, str, str, str]] = Counter()
         self._lock = threading.Lock()
         self._counted: set[tuple[str, str, str]] = set()
 
@@ -97,6 +93,14 @@ class SELinuxJudge:
         if use.selinux is not None and use.selinux.mount:
             self._count(ADMITTED, "", use.pod, use.spec, use.plugin)
 
+    def counts(self) -> dict[tuple[str, str, str, str], int]:
+        """The metrics' part, ``errors`` or ``warnings``, access mode, plugin, to for how many volumes that was so.
+
+        Each volume of a pod counts once, however often it is looked at (SEL-06).
+        """
+        with self._lock:
+            return dict(self._counts)
+
     def forget(self, pod_uid: str) -> None:
         """The pod is gone."""
         with self._lock:
@@ -118,7 +122,7 @@ class SELinuxJudge:
         with self._lock:
             if once not in self._counted:
                 self._counted.add(once)
-                self.counts[part, kind, access_mode(spec), full_plugin_name(plugin.name, spec)] += 1
+                self._counts[part, kind, access_mode(spec), full_plugin_name(plugin.name, spec)] += 1
 
 
 def access_mode(spec: Spec) -> str:

@@ -117,6 +117,7 @@ class Planner:
         known = self._places.status(use)
         problems = [*trial.problems, *self._checks.problems(use, pod)]
         notes = self._checks.notes(use)
+        notes += [f"the last attempt failed: {known.error}"] if known is not None and known.error else []
         steps: list[PlannedStep] = []
         done = known is not None and known.ready
         if not done:

@@ -1,6 +1,7 @@
 """Whatever lies in a root directory: an inspection comes to its end, is not led astray; repair touches nothing else."""
 
 import json
+import logging
 import os
 import socket
 import stat
@@ -52,6 +53,12 @@ def outside(area):
         (base / name / "vol_data.json").write_text(json.dumps({"driverName": "d", "volumeHandle": "h"}))
     (base / "etc-hosts").write_text("x")
     return base
+
+
+@pytest.fixture(autouse=True)
+def quiet(caplog):
+    """What is logged here is no text that processes of tests could tell one another."""
+    caplog.set_level(logging.CRITICAL + 1)
 
 
 def everything(path):

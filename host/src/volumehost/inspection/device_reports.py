@@ -34,7 +34,7 @@ class _Uses:
 
     def __init__(self, context: Context, pods: Iterable[PodReport]) -> None:
         self._by_handle: dict[tuple[str, str], set[str]] = {}
-        self._by_part: dict[str, list[tuple[str, str]]] = {}
+        self._by_part: dict[tuple[str, str], set[str]] = {}
         self._by_name: dict[tuple[str, str], set[str]] = {}
         for pod in pods:
             for volume in pod.volumes:
@@ -44,15 +44,16 @@ class _Uses:
                     self._by_handle.setdefault((volume.driver, _digest(volume.handle)), set()).add(pod.uid)
                 self._by_name.setdefault((volume.plugin, volume.name), set()).add(pod.uid)
                 for mount in volume.mounts:
-                    self._by_part.setdefault(mount.device, []).append((mount.root, pod.uid))
-        self._journal = context.survey.journal
+                    for part in _upwards(mount.root):
+                        self._by_part.setdefault((mount.device, part), set()).add(pod.uid)
+        self._by_record: dict[str, list[str]] = {}
+        for uid, records in context.records_by_pod.items():
+            for record in records:
+                self._by_record.setdefault(text_of(record, "v"), []).append(uid)
 
-    def of_mount(self, mount: MountPoint) -> Iterator[str]:
-        """Pods for which a part of what is mounted there is mounted."""
-        start = mount.root if mount.root.endswith("/") else f"{mount.root}/"
-        for part, uid in self._by_part.get(f"{mount.major}:{mount.minor}", ()):
-            if part == mount.root or part.startswith(start):
-                yield uid
+    def of_mount(self, mount: MountPoint) -> set[str]:
+        """Pods for which what is mounted there, or a part of it, is mounted."""
+        return self._by_part.get((f"{mount.major}:{mount.minor}", mount.root), set())
 
     def of_volume(self, device: DeviceEntry) -> Iterator[str]:
         """Pods whose records name the volume."""
@@ -62,11 +63,8 @@ class _Uses:
             yield from self._by_handle.get((device.driver, device.name), ())
         if device.mode == BLOCK_MODE:
             yield from self._by_name.get((device.plugin, device.name), ())
-        if self._journal is not None and device.record is not None and device.record.handle:
-            name = f"{device.plugin}/{device.driver}^{device.record.handle}"
-            for (volume, uid), record in self._journal.entries.items():
-                if uid and volume == name and record.get("state") not in (None, "failed"):
-                    yield uid
+        if device.record is not None and device.record.handle:
+            yield from self._by_record.get(f"{device.plugin}/{device.driver}^{device.record.handle}", ())
 
 
 def _known(context: Context, uses: _Uses, device: DeviceEntry) -> DeviceReport:
@@ -156,6 +154,14 @@ def _other(context: Context, uses: _Uses, mounts: list[MountPoint]) -> DeviceRep
             directory=EntryKind.MOUNT.value,
         ),
     )
+
+
+def _upwards(path: str) -> Iterator[str]:
+    """The path and everything above it."""
+    while path:
+        yield path
+        path = path.rpartition("/")[0]
+    yield "/"
 
 
 def _digest(handle: str) -> str:

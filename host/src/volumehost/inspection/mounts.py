@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
@@ -48,9 +49,14 @@ class MountIndex:
 
     def below(self, path: str) -> list[MountPoint]:
         """What is mounted there and anywhere below, deepest places last."""
-        start = f"{path}/"
-        places = sorted(place for place in self._by_path if place == path or place.startswith(start))
-        return [mount for place in places for mount in self._by_path[place]]
+        places = self._places
+        begin, end = bisect_left(places, f"{path}/"), bisect_left(places, f"{path}0")  # "0" comes after "/"
+        found = [path, *places[begin:end]] if path in self._by_path else places[begin:end]
+        return [mount for place in found for mount in self._by_path[place]]
+
+    @cached_property
+    def _places(self) -> list[str]:
+        return sorted(self._by_path)
 
     def is_hidden(self, mount: MountPoint) -> bool:
         """Whether another mount lies over the place, or over a directory on the way to it, so that no path leads there.

@@ -21,6 +21,7 @@ from volumehost.inspection.repairing.tools import Tools, is_absent
 from volumehost.mount import loop
 from volumehost.mount.block_path import BlockPathHandler
 from volumehost.mount.mountinfo import read_mount_table
+from volumehost.mount.places import shared_places
 from volumehost.node.journal_format import UNMOUNTED
 
 logger = logging.getLogger(__name__)
@@ -201,10 +202,21 @@ class Executor:
 
     def _unmount_all(self, path: str) -> None:
         for _ in range(_STACKED):
-            if not any(mount.path == path for mount in read_mount_table()):
+            if not _is_mounted(path):
                 return
             self._tools.mounter.unmount(path)
         raise StillMountedError("more is mounted there than can be taken away", action=f"unmount {path}", subject=path)
+
+
+def _is_mounted(path: str) -> bool:
+    """Whether something is mounted exactly there, dead or alive."""
+    try:
+        found = shared_places().look(path, follow=False).mount_root
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return any(mount.path == path for mount in read_mount_table()) if found is None else found
 
 
 def _mounted_below(path: str) -> list[str]:

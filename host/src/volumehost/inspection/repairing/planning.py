@@ -68,6 +68,7 @@ class _Planner:
         self._context = context
         self._inspection = inspection
         self._plugins = plugins
+        self._pods = {pod.uid: pod for pod in inspection.pods}
         self._labels = {pod.uid: pod.label for pod in inspection.pods}
         self._findings = [
             each for each in inspection.findings if choice.takes(each, self._labels.get(each.pod_uid, ""))
@@ -112,13 +113,13 @@ class _Planner:
         """Whether nothing above has dealt with it."""
         if finding.kind in (kinds.ORPHANED_POD, kinds.GONE_POD, kinds.LEAKED_DEVICE_MOUNT):
             return False
-        pod = self._inspection.pod(finding.pod_uid) if finding.pod_uid else None
+        pod = self._pods.get(finding.pod_uid)
         return not (pod is not None and pod.state.abandoned and finding.kind in _PARTS_OF_PODS)
 
     # --- pods and devices -------------------------------------------------------------------------------------------
 
     def _pod(self, finding: Finding) -> None:
-        pod = self._inspection.pod(finding.pod_uid)
+        pod = self._pods.get(finding.pod_uid)
         if pod is None:
             return
         reasons = list(obstacles_of_pod(self._context, pod, self._obstacles))

@@ -1,4 +1,4 @@
-"""What controllers count: attempts, the whole from the first to the success, forced detaches (METRIC-01 to -03, -08, -09)."""
+"""What controllers count: attempts, the whole from first to last, forced detaches (METRIC-01 to -03, -08, -09)."""
 
 import pytest
 

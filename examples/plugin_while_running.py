@@ -81,8 +81,9 @@ class Host:
         """Mount the volume of a pod."""
         try:
             status = self._manager.mount_pod(pod(name), timeout=30)
-        except VolumeHostError as error:
-            print(f"  pod {name}: not mounted: {' '.join(getattr(error, 'details', ()) or [str(error)])}")
+        except VolumesFailedError:
+            (status,) = [each for each in self._manager.status() if each.name == name]
+            print(f"  pod {name}: not mounted: {status.volumes[0].explain()}")
             self._manager.unmount_pod(name)
             return
         (volume,) = status.volumes

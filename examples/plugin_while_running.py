@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from volumehost import VolumeManager
-from volumehost.errors import VolumeHostError
+from volumehost.errors import VolumesFailedError
 from volumehost.sdk import remove_all_one_filesystem
 
 PACKAGE = Path(__file__).resolve().parents[1] / "tests" / "packages" / "acme-volumes"

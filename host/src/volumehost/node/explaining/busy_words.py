@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from volumehost.mount.busy import find_holders, find_other_reasons
 from volumehost.mount.deadline import DeadlineExceededError, DeadlineRunner
 
@@ -21,7 +23,9 @@ def busy_words(path: str, runner: DeadlineRunner) -> tuple[list[str], list[str]]
         others = runner.run(find_other_reasons, path, timeout=LOOK_SECONDS, what=f"what keeps {path}")
     except (DeadlineExceededError, OSError):
         return [], []
-    words = [f"{holder}, which uses the mount" for holder in holders] + [f"{reason}" for reason in others]
+    # Whoever asks may stand in the mount too, and will have left by the next attempt.
+    holders = [holder for holder in holders if holder.pid != os.getpid()]
+    words = [f"{holder}, which uses the mount" for holder in holders] + list(others)
     advice = []
     if holders:
         pids = " ".join(str(holder.pid) for holder in holders)

@@ -60,6 +60,8 @@ def test_every_shape_is_as_documented(volumehost, manifest, pod_manifest, mounts
         "mount": volumehost("mount", "-f", path, "-o", "json").json(),
         "get": volumehost("get", "pods", "-o", "json").json(),
         "status": volumehost("status", "-o", "json").json(),
+        "explain": volumehost("explain", "web", "-o", "json").json(),
+        "plan": volumehost("plan", "--unmount", "web", "-o", "json").json(),
         "export": volumehost("export", "web").json(),
         "export --format bwrap": volumehost("export", "web", "--format", "bwrap", "-o", "json").json(),
         "export --format oci": volumehost("export", "web", "--format", "oci").json(),

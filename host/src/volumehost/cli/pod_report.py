@@ -78,4 +78,5 @@ def _volume_data(volume: VolumeStatus) -> dict[str, Any]:
         "progress": volume.progress,
         "where": volume.where,
         "selinux": volume.selinux,
+        "failedStep": volume.failed_step,
     }

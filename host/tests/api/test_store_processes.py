@@ -127,6 +127,30 @@ def test_a_watcher_hears_of_another_process(path: str, start: Start) -> None:
         assert creator.wait(timeout=PATIENCE) == 0
 
 
+def test_all_watchers_of_a_process_hear_though_one_looks_for_them(path: str) -> None:
+    """Whoever looks for the others may leave, or be slow: the rest is told all the same."""
+    with EmbeddedStore(path) as store, EmbeddedStore(path) as elsewhere, ThreadPoolExecutor(4) as pool:
+        stops = [threading.Event() for _ in range(4)]
+        heard: list[list[str]] = [[] for _ in stops]
+
+        def watch(number: int) -> None:
+            for event in store.watch(ConfigMap, resource_version="0", stop=stops[number].is_set, timeout=PATIENCE):
+                if event.type != "BOOKMARK":
+                    heard[number].append(event.object.metadata.name)
+
+        watching = [pool.submit(watch, number) for number in range(4)]
+        for round_ in range(4):
+            for count in range(5):
+                (elsewhere if count % 2 else store).create(config_map(f"m-{round_}-{count}"))
+            deadline = time.monotonic() + PATIENCE
+            while any(len(each) < 5 * (round_ + 1) for each in heard[round_:]):
+                assert time.monotonic() < deadline, heard
+            stops[round_].set()
+            watching[round_].result(timeout=PATIENCE)
+        for number, each in enumerate(heard):
+            assert len(each) == len(set(each)) == 5 * (number + 1)
+
+
 def test_kill_in_mid_write_loses_nothing_that_was_confirmed(path: str, start: Start) -> None:
     choice = random.Random(20260101)
     with EmbeddedStore(path) as store:

@@ -1,4 +1,4 @@
-"""Watching the store: changes of this process at once, those of other processes within a few hundredths of a second."""
+"""Watching the store: changes of this process at once, those of other processes within a tenth of a second."""
 
 from __future__ import annotations
 
@@ -17,27 +17,38 @@ from volumehost.api.kinds import Kind
 from volumehost.api.objects import ObjectMeta
 
 #: How often another process' commits are looked for, in seconds: one read of shared memory each time. Often when
-#: something has just happened, since an answer may follow; less often the longer it has been quiet.
+#: something has just happened, since an answer may follow; less often the longer it has been quiet, and after ten
+#: seconds least often, for an agent that has nothing to do.
 _SHORTEST_PAUSE = 0.005
-_LONGEST_PAUSE = 0.05
+_LONG_PAUSE = 0.05
 _PAUSE_PER_QUIET_SECOND = 0.05
+_LONGEST_PAUSE = 0.1
+_QUIET_SECONDS = 10.0
+#: How often the other watchers of this process, for which one looks, ask whether they are to stop, in seconds; and when
+#: it has been quiet.
+_ASK_SECONDS = 0.1
+_QUIET_ASK_SECONDS = 0.5
 #: How often a watcher that hears nothing else is told how far it has got, in seconds.
 _BOOKMARK_SECONDS = 30.0
 
 
 class Commits:
-    """Wakes the watchers of this process when it has committed."""
+    """Wakes the watchers of this process when it has committed, or when one of them saw that another process has."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._condition = threading.Condition(self._lock)
         self._count = 0
         self._waiting = 0
+        #: Held by the one watcher that looks for commits of other processes.
+        self.looking = threading.Lock()
+        self.last = 0.0
 
     def announce(self) -> None:
         """Something was committed."""
         with self._lock:
             self._count += 1
+            self.last = time.monotonic()
             if self._waiting:
                 self._condition.notify_all()
 
@@ -109,16 +120,30 @@ class Watch:
                 self._wait(connection, seen, version, quiet_since)
 
     def _wait(self, connection: sqlite3.Connection, seen: int, version: int, quiet_since: float) -> None:
-        """Return when something was committed anywhere, when the watch is over, or when a bookmark may be due."""
+        """Return when something was committed anywhere, when the watch is over, or when a bookmark may be due.
+
+        Of the watchers of a process one looks for commits of others, on behalf of all.
+        """
         bookmark_due = time.monotonic() + (self._bookmark_seconds or _BOOKMARK_SECONDS)
         while not (self._stopped() or self._expired()) and time.monotonic() < bookmark_due:
-            if self._commits.wait(seen, self._pause(quiet_since)) or _data_version(connection) != version:
-                return
+            quiet = time.monotonic() - max(quiet_since, self._commits.last)
+            if not self._commits.looking.acquire(blocking=False):
+                pause = self._limited(_ASK_SECONDS if quiet < _QUIET_SECONDS else _QUIET_ASK_SECONDS)
+                # What came while nobody looked, between one watcher and the next, is seen here.
+                if self._commits.wait(seen, pause) or _data_version(connection) != version:
+                    return
+                continue
+            try:
+                if self._commits.wait(seen, self._limited(_pause(quiet))):
+                    return
+                if _data_version(connection) != version:
+                    self._commits.announce()
+                    return
+            finally:
+                self._commits.looking.release()
 
-    def _pause(self, quiet_since: float) -> float:
-        now = time.monotonic()
-        pause = min(max((now - quiet_since) * _PAUSE_PER_QUIET_SECOND, _SHORTEST_PAUSE), _LONGEST_PAUSE)
-        return pause if self._deadline is None else max(0.0, min(pause, self._deadline - now))
+    def _limited(self, pause: float) -> float:
+        return pause if self._deadline is None else max(0.0, min(pause, self._deadline - time.monotonic()))
 
     def _expired(self) -> bool:
         return self._deadline is not None and time.monotonic() >= self._deadline
@@ -141,6 +166,13 @@ class Watch:
     def _bookmark(self, position: int) -> WatchEvent[Any]:
         first = next(iter(self._kinds.values()))
         return WatchEvent("BOOKMARK", first.struct(metadata=ObjectMeta(resource_version=str(position))))
+
+
+def _pause(quiet: float) -> float:
+    """How long to wait between two looks, when nothing has happened for so many seconds."""
+    if quiet > _QUIET_SECONDS:
+        return _LONGEST_PAUSE
+    return min(max(quiet * _PAUSE_PER_QUIET_SECOND, _SHORTEST_PAUSE), _LONG_PAUSE)
 
 
 def select_bodies(connection: sqlite3.Connection, kind: Kind[Any], namespace: str | None) -> list[bytes]:

@@ -127,6 +127,17 @@ def make(path, kind):
         os.close(directory)
 
 
+@pytest.mark.parametrize("base", ["pods", "plugins"])
+def test_a_link_in_the_place_of_a_whole_directory_does_not_look_like_order(kubelet, base):
+    """What an administrator may have meant is said, and not done."""
+    os.rename(f"{kubelet.root}/{base}", kubelet.area / "moved")
+    os.symlink(kubelet.area / "moved", f"{kubelet.root}/{base}")
+    found = kubelet.inspect()
+    assert kinds(found) == [("unexpected-entry", f"{kubelet.root}/{base}")]
+    assert found.findings[0].severity == "error"
+    assert "mount the directory here instead" in found.findings[0].advice
+
+
 def test_ten_thousand_entries_are_no_hindrance(kubelet):
     uid = kubelet.pod(1)
     volume = kubelet.volume_dir(uid, "example.com/x", "v")

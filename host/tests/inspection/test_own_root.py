@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from volumehost.api.store import EmbeddedStore
 from volumehost.errors import RootDirectoryLockedError
 from volumehost.inspection.inspect import Sources
 from volumehost.inspection.report import PodState, RootKind
@@ -235,6 +236,21 @@ def test_br57_mounts_that_come_and_go_all_the_time_confuse_nobody(mounted, area)
     finally:
         stop.set()
         thread.join()
+
+
+def test_an_attachment_in_the_store_that_no_pod_here_needs(own):
+    own.forget_pods()
+    attachment = {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "VolumeAttachment",
+        "metadata": {"name": "csi-1"},
+        "spec": {"attacher": "csi.example.com", "nodeName": "n", "source": {"persistentVolumeName": "pv-1"}},
+    }
+    with EmbeddedStore(f"{own.root}/store.sqlite3") as store:
+        store.create(attachment)
+    told = finding(own.inspect(), "attachment-without-volume")
+    assert (told.subject, told.severity) == ("csi-1", "info")
+    assert "volume pv-1 to node n, by csi.example.com" in told.evidence[0]
 
 
 # --- damaged files --------------------------------------------------------------------------------------------------

@@ -87,7 +87,8 @@ def lock_holder(root_dir: str) -> int | None:
     Read from ``/proc/locks``; a holder in another process namespace, whose id means nothing here, counts as 0.
     """
     try:
-        descriptor = os.open(Layout(root_dir).lock_file(), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK  # what lies there may be a pipe
+        descriptor = os.open(Layout(root_dir).lock_file(), flags)
     except OSError:
         return None
     try:

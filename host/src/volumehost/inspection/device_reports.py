@@ -84,7 +84,7 @@ def _known(context: Context, uses: _Uses, device: DeviceEntry) -> DeviceReport:
         witnesses=Witnesses(
             journal=_journal_word(context, device),
             boot="this" if context.same_boot else "earlier",
-            mount_table="stacked" if len(mounts) > 1 else "mounted" if mounts else "not mounted",
+            mount_table=_mount_table(mounts),
             directory=device.entry.kind.value,
             record=device.record.word if device.record is not None else "",
         ),
@@ -108,6 +108,12 @@ def _state(context: Context, mounts: list[MountPoint], used_by: set[str]) -> str
     if answer is None or not (answer.dead or answer.hung):
         return "mounted"
     return "hung" if answer.hung else "corrupted"
+
+
+def _mount_table(mounts: list[MountPoint]) -> str:
+    if len({mount.path for mount in mounts}) < len(mounts):
+        return "stacked"
+    return "mounted" if mounts else "not mounted"
 
 
 def _journal_word(context: Context, device: DeviceEntry) -> str:
@@ -150,7 +156,7 @@ def _other(context: Context, uses: _Uses, mounts: list[MountPoint]) -> DeviceRep
         witnesses=Witnesses(
             journal=recorded[0] if recorded else "",
             boot="this" if context.same_boot else "earlier",
-            mount_table="stacked" if len(mounts) > 1 else "mounted",
+            mount_table=_mount_table(mounts),
             directory=EntryKind.MOUNT.value,
         ),
     )

@@ -9,10 +9,20 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from volumehost.errors import ManifestError, VolumeHostError
-from volumehost.inspection.pods import GIVEN, LOGS, STATIC, STORE, KnownPod, KnownPods, PodName, has_static_uid
+from volumehost.inspection.pods import (
+    GIVEN,
+    LOGS,
+    STATIC,
+    STORE,
+    KnownAttachment,
+    KnownPod,
+    KnownPods,
+    PodName,
+    has_static_uid,
+)
 
 if TYPE_CHECKING:
-    from volumehost.api.objects import Pod
+    from volumehost.api.objects import Pod, VolumeAttachment
     from volumehost.hosts.layout import Layout
 
 #: Where a kubelet keeps the logs of pods, in directories called ``<namespace>_<name>_<uid>``.
@@ -33,16 +43,18 @@ def read_store(known: KnownPods, layout: Layout) -> None:
     if not os.path.lexists(path):
         known.notes.append("there is no store, so pods are known from records only")
         return
-    from volumehost.api.objects import Pod
+    from volumehost.api.objects import Pod, VolumeAttachment
     from volumehost.api.read_only_store import ReadOnlyStore
 
     try:
         with ReadOnlyStore(path, untouched=True) as store:
             pods = store.list(Pod).items
+            attachments = store.list(VolumeAttachment).items
     except VolumeHostError as error:
         known.notes.append(f"the pods in the store are not known: {error}")
         return
     known.add(_of_store(pod) for pod in pods)
+    known.attachments += [_attachment(each) for each in attachments]
     known.sources.append(f"{STORE} ({len(pods)} pods)")
     known.complete = True
 
@@ -55,6 +67,13 @@ def _of_store(pod: Pod) -> KnownPod:
                  for volume in pod.spec.volumes)  # fmt: skip
     ended = workload_has_ended(pod)
     return KnownPod(metadata.namespace, metadata.name, STORE, (metadata.uid,), ended, claims)
+
+
+def _attachment(found: VolumeAttachment) -> KnownAttachment:
+    spec = found.spec
+    return KnownAttachment(
+        found.metadata.name, spec.source.persistent_volume_name or "", spec.attacher, spec.node_name
+    )  # fmt: skip
 
 
 # --- a list of pods -------------------------------------------------------------------------------------------

@@ -42,6 +42,16 @@ class PodName:
     source: str
 
 
+@dataclass(frozen=True, slots=True)
+class KnownAttachment:
+    """A VolumeAttachment of the store."""
+
+    name: str
+    volume: str
+    attacher: str
+    node: str
+
+
 @dataclass(slots=True)
 class KnownPods:
     """All that the sources tell.
@@ -57,6 +67,7 @@ class KnownPods:
     sources: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     by_uid: dict[str, KnownPod] = field(default_factory=dict)
+    attachments: list[KnownAttachment] = field(default_factory=list)
     names: dict[str, PodName] = field(default_factory=dict)
     #: Namespaces of the pods of a list, which should be all; empty where the source is no list.
     listed_namespaces: set[str] = field(default_factory=set)

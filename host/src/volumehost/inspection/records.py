@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
@@ -87,8 +88,11 @@ def parse_flat_json(data: bytes) -> Mapping[str, Any] | str:
 
 def read_journal_quietly(layout: Layout) -> JournalContents:
     """The journal, without changing the time of its last access; one that cannot be read counts as damaged."""
+    path = layout.journal_file()
     try:
-        return read_journal(layout.journal_file(), opener=_open)
+        if os.path.lexists(path) and not stat.S_ISREG(os.lstat(path).st_mode):
+            return JournalContents(exists=True, intact=False, notes=["it is no regular file"])
+        return read_journal(path, opener=_open)
     except RootDirectoryError as error:
         return JournalContents(exists=True, intact=False, notes=[error.reason])
 

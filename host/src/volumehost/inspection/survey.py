@@ -19,7 +19,7 @@ from volumehost.inspection.records import DriverRecords, read_driver_records, re
 from volumehost.inspection.report import RootKind
 from volumehost.inspection.root import who_works_on
 from volumehost.inspection.root_files import RootFiles, read_root_files
-from volumehost.inspection.tree import Tree
+from volumehost.inspection.tree import BASES, EntryKind, Tree
 from volumehost.mount.mountinfo import read_mount_table
 from volumehost.node.journal import read_boot_id
 from volumehost.node.journal_format import JournalContents, text_of
@@ -50,6 +50,8 @@ class Survey:
     problems: list[tuple[str, str]]
     now: float
     bases: list[str] = field(default_factory=list)
+    #: Of those, what is no directory: (path, what it is).
+    odd_bases: list[tuple[str, EntryKind]] = field(default_factory=list)
 
     @property
     def layout(self) -> Layout:
@@ -81,6 +83,7 @@ def take_survey(
     with Tree(root) as tree:
         pods, devices = read_pods(tree), read_devices(tree)
         drivers, files = read_driver_records(tree), read_root_files(tree, now)
+        kinds = [(tree.path(base), tree.look(base).kind) for base in BASES]
         problems = list(tree.problems)
     journal = read_journal_quietly(layout) if kind is RootKind.OWN else None
     index = MountIndex(root, read_mount_table())
@@ -92,7 +95,6 @@ def take_survey(
     if static_pods is not None:
         read_static_pods(pods_known, static_pods[0], given=static_pods[1])
     others = look_at_other_namespaces(index)
-    bases = [f"{root}/{base}" for base in ("pods", "plugins", "plugins_registry", "drivers")]
     return Survey(
         root=root,
         kind=kind,
@@ -110,7 +112,8 @@ def take_survey(
         others=others,
         problems=problems,
         now=now,
-        bases=bases,
+        bases=[path for path, _ in kinds],
+        odd_bases=[(path, what) for path, what in kinds if what not in (EntryKind.DIRECTORY, EntryKind.MISSING)],
     )
 
 

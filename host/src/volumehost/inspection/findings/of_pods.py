@@ -115,11 +115,13 @@ def _unexpected(context: Context) -> Iterator[Finding]:
         elif not context.state_of(pod.uid).abandoned:
             for stray in pod.unexpected:
                 yield _stray(stray, pod.uid)
+    for path, kind in context.survey.odd_bases:
+        advice = "it is not followed: mount the directory here instead" if kind is EntryKind.LINK else "look what it is"
+        yield Finding(UNEXPECTED_ENTRY, Severity.ERROR, path, "", (f"it is a {kind}, not a directory",), advice=advice)
     for path in context.survey.bases:
         for mount in context.survey.index.at(path):
-            yield Finding(
-                UNEXPECTED_ENTRY, Severity.INFO, path, "", (f"it is a mount: {mount.fs_type} from {mount.source}",)
-            )
+            what = f"it is a mount: {mount.fs_type} from {mount.source}"
+            yield Finding(UNEXPECTED_ENTRY, Severity.INFO, path, "", (what,))
 
 
 def _stray(stray: Stray, uid: str) -> Finding:

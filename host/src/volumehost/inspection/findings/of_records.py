@@ -25,7 +25,9 @@ def findings_of_records(
 ) -> Iterator[Finding]:
     """All of them."""
     yield from _journal(context)
-    yield from _devices(context, list(pods), devices)
+    pods = list(pods)
+    yield from _devices(context, pods, devices)
+    yield from _attachments(context, pods)
     yield from _drivers(context)
     files = context.survey.files
     yield from (Finding(TEMPORARY_FILE, Severity.INFO, path) for path in files.temporary if not context.survey.at_work)
@@ -75,6 +77,18 @@ def _devices(context: Context, pods: list[PodReport], devices: Iterable[DeviceRe
         elif on_node and text_of(record, "dmpath") not in mounted:
             evidence = (f"the journal says {state}; nothing is mounted, and no pod has it",)
             yield Finding(STALE_RECORD, Severity.INFO, name, "", evidence)
+
+
+def _attachments(context: Context, pods: list[PodReport]) -> Iterator[Finding]:
+    """Attachments of the store whose volume no pod here has, and none is about to have."""
+    here = {volume.name for pod in pods for volume in pod.volumes}
+    if context.survey.at_work or context.waiting_pods:
+        return
+    for attachment in context.survey.known.attachments:
+        if attachment.volume and attachment.volume not in here:
+            what = f"the store has it of volume {attachment.volume} to node {attachment.node}, by {attachment.attacher}"
+            advice = "if it is this node, the next command that mounts or unmounts a pod detaches it"
+            yield Finding(ATTACHMENT, Severity.INFO, attachment.name, "", (what, "no pod here has it"), advice=advice)
 
 
 def _drivers(context: Context) -> Iterator[Finding]:

@@ -63,6 +63,7 @@ class Executor:
             for step in repair.steps:
                 result = StepResult(step, Outcome.SKIPPED) if failed else self._do(step)
                 failed = failed or result.outcome is Outcome.FAILED
+                logger.info("%s: %s%s", result.outcome, step.describe(), f": {result.detail}" if result.detail else "")
                 results.append((repair, result))
                 self._on_step(repair, result)
         return results

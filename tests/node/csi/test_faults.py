@@ -10,6 +10,7 @@ import pytest
 
 from volumehost.api.objects import CSIDriver, PersistentVolumeClaim, VolumeAttachment
 from volumehost.errors import VolumesFailedError, WaitTimeoutError
+from volumehost.mount import syscalls
 from volumehost_csi_kit import csi, stubs
 from volumehost_csi_kit.endpoints import dial
 from volumehost_csi_kit.fake import Rule
@@ -266,7 +267,7 @@ def test_br55_who_does_not_adopt_leaves_devices_that_only_the_disk_tells_of(mana
 
 
 def test_br58_after_a_reboot_it_is_staged_and_published_again(manager, driver, claim, pod, root, node_calls):
-    """The driver may still count the target that is gone: told so first, it counts the next publish once."""
+    """The driver may still count what is gone: told so first, it counts the next one once."""
     node = manager(attach_required=False, boot_id="one")
     claim(node.api)
     node.mount_pod(pod(), timeout=60)
@@ -286,8 +287,39 @@ def test_br58_after_a_reboot_it_is_staged_and_published_again(manager, driver, c
     with manager(enter=False, boot_id="two") as node:
         (volume,) = node.mount_pod(pod(), timeout=60).volumes
         assert volume.mounted
-        assert node_calls() == ["NodeUnpublishVolume", "NodeStageVolume", "NodePublishVolume"]
+        calls = ["NodeUnpublishVolume", "NodeUnstageVolume", "NodeStageVolume", "NodePublishVolume"]
+        assert node_calls() == calls
         node.unmount_pod("web", timeout=60)
+
+
+@pytest.mark.parametrize("journal", [True, False])
+@pytest.mark.parametrize("boot", ["one", "two"])
+def test_br58_what_has_gone_and_the_driver_still_counts_is_staged_anew(
+    manager, driver, claim, pod, root, mounts, boot, journal, until
+):
+    """Or else two pods would be bound to a bare directory, where what they write is lost."""
+    node = manager(boot_id="one")
+    claim(node.api)
+    for name in ("web", "too"):
+        (volume,) = node.mount_pod(pod(name), timeout=60).volumes
+    with open(f"{volume.path}/kept", "w") as file:
+        file.write("content")
+    node.__exit__(None, None, None)
+    for path in reversed(mounts()):
+        syscalls.umount2(path, 0)
+    if not journal:
+        os.unlink(f"{root}/volumes.journal")
+    with manager(enter=False, boot_id=boot) as node:
+        for name in ("web", "too"):
+            (volume,) = node.mount_pod(pod(name), timeout=60).volumes
+            assert volume.mounted
+            with open(f"{volume.path}/kept") as file:
+                assert file.read() == "content"
+        assert len(mounts()) == 3
+        node.unmount_pod("web", timeout=60)
+        node.unmount_pod("too", timeout=60)
+    assert mounts() == []
+    assert not any(volume["staged"] or volume["published"] for volume in driver.state()["volumes"].values())
 
 
 # --- claims -----------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from volumehost.errors import OperationError, PluginCallError, UncertainProgressError, VolumeHostError
 from volumehost.node.device_mount import mount_device
+from volumehost.node.lost_device import undo_lost_device
 from volumehost.node.operations import MOUNT_VOLUME
 from volumehost.node.pods import fs_user_of
 from volumehost.node.set_up_operation import SetUpOperation, has_lost_mount, is_mount_point
@@ -46,7 +47,8 @@ class MountOperation(SetUpOperation):
         mounter = self._attempt("NewMounter initialization failed", lambda: use.plugin.new_mounter(use.spec, use.pod))
         steps.make_intent_durable(required=True)
         device_path = self._wait_for_attach(steps)
-        self._undo_lost_mount(steps)
+        if not undo_lost_device(services, use, steps):
+            self._undo_lost_mount(steps)
         stage_path = mount_device(services, use, device_path, steps, self._failure) if use.device_mountable else ""
         steps.enter("set-up")
         try:

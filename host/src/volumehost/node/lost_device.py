@@ -1,0 +1,69 @@
+"""A volume of which nothing is mounted on the node any more: a reboot, or an unmount behind our back (BR-58).
+
+Called before its device is mounted again. Whoever serves the volume may still count it as staged, say that it is when
+it is asked to stage it, and pods would be bound to a bare directory.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from volumehost.errors import VolumeHostError
+from volumehost.node.journal_format import LOST, UNMOUNTED
+from volumehost.node.states import DeviceState
+
+if TYPE_CHECKING:
+    from volumehost.node.desired import VolumeUse
+    from volumehost.node.operations import Services, Steps
+    from volumehost.node.records import AttachedVolume
+
+logger = logging.getLogger(__name__)
+
+
+def undo_lost_device(services: Services, use: VolumeUse, steps: Steps) -> bool:
+    """Take the volume from every pod and off the node by its plugin, when all of that has gone; whether that was so.
+
+    To be called while nothing else works on the volume.
+    """
+    volume = services.actual.get_volume(use.volume)
+    if not use.device_mountable or volume is None or volume.device_state is not DeviceState.UNCERTAIN:
+        return False
+    if not _has_gone(services, volume):
+        return False
+    steps.enter("undo-lost-device")
+    try:
+        for mount in volume.pods.values():
+            use.plugin.new_unmounter(mount.inner_name, mount.pod_uid).tear_down()
+        use.plugin.new_device_unmounter().unmount_device(volume.device_mount_path)
+    except Exception as error:  # noqa: BLE001 - a plugin may raise anything; what follows decides
+        logger.warning("what is left of volume %s was not undone: %s", use.volume, error)
+    else:
+        services.actual.set_device(use.volume, DeviceState.NOT_MOUNTED)
+        services.note({"v": use.volume, "dev": UNMOUNTED})
+    return True
+
+
+def _has_gone(services: Services, volume: AttachedVolume) -> bool:
+    """Whether it was mounted, for all that is known, and neither its device nor any pod's part of it is any more."""
+    mounts = volume.pods.values()
+    known = services.journal.entry(volume.name) or {}
+    was_mounted = (
+        known.get("dev") == LOST
+        or volume.from_directory
+        or any(mount.is_mount or mount.from_directory for mount in mounts)
+    )
+    if not was_mounted or any(mount.is_mount is False for mount in mounts):  # a driver that does not mount, perhaps
+        return False
+    paths = [volume.device_mount_path, *(mount.path for mount in mounts if mount.path)]
+    return all(_is_bare(services, path) for path in paths)
+
+
+def _is_bare(services: Services, path: str) -> bool:
+    """Whether it is certain that nothing is mounted there."""
+    try:
+        return not services.host.get_mounter().is_mount_point(path)
+    except FileNotFoundError:
+        return True
+    except (OSError, VolumeHostError):
+        return False

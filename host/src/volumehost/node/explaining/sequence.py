@@ -140,7 +140,7 @@ def _filesystem_phases(kind: VolumeKind) -> list[Phase]:
         phases.append(Phase(WAIT_FOR_DEVICE, _WAIT, _steps(MOUNT_VOLUME, "wait-for-attach")))
     if kind.mounts_device:
         text = _by(_at("mount its device on the node (stage)", kind.stage_path), kind)
-        steps = _steps(MOUNT_VOLUME, "undo-lost-mount", "mount-device", "mark-device-mounted")
+        steps = _steps(MOUNT_VOLUME, "undo-lost-device", "undo-lost-mount", "mount-device", "mark-device-mounted")
         phases.append(Phase(MOUNT_DEVICE, text, steps))
     words = "set it up for the pod (publish)" if kind.mounts_device else "set it up for the pod"
     text = _by(_at(words, kind.path), kind)
@@ -159,7 +159,7 @@ def _block_phases(kind: VolumeKind) -> list[Phase]:
     return [
         *phases,
         Phase(MOUNT_DEVICE, staging, _steps(MAP_VOLUME, "set-up-device", "mark-device-mounted")),
-        Phase(SET_UP, mapping, _steps(MAP_VOLUME, "map-pod-device", "map")),
+        Phase(SET_UP, mapping, _steps(MAP_VOLUME, "map-pod-device", "undo-lost-mount", "map")),
         *_last_phases(kind, MAP_VOLUME),
     ]
 

@@ -70,6 +70,7 @@ with EmbeddedStore({str(tmp_path / "api.db")!r}) as api:
             "drivers",
             "gate",
             "own_writes",
+            "workers",
             "plane",
             "progress",
             "provided",

@@ -234,7 +234,7 @@ class PodSources:
         elif wish is Wish.MOUNT:
             prepared = source.prepare(pod)
             if prepared is not None:
-                self._manager.sync_pod(prepared)
+                self._manager.sync_pod(prepared, at_once=False)
 
     def _failed(self, uid: str, entry: _Entry, error: Exception) -> None:
         """Try again later, or now when there is another wish."""

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from volumehost.cli.repeats import Repeats
 from volumehost.cli.tables import printable
 
 #: Verbosity to the lowest level shown. What fails as it may is told by the commands themselves, not in a log.
@@ -37,10 +38,14 @@ class _Formatter(logging.Formatter):
 def logging_for(verbosity: int) -> Iterator[None]:
     """Send records to stderr: what must not happen at 0, what is done at 1, everything with tracebacks at 2.
 
+    Up to 1 a record that comes again and again is shown once in ten minutes, with a count.
+
     What the process had set up before comes back at the end: a command may run inside another program.
     """
     handler = logging.StreamHandler()
     handler.setFormatter(_Formatter(verbosity))
+    if verbosity < 2:
+        handler.addFilter(Repeats())
     root = logging.getLogger()
     former = root.handlers[:], root.level
     root.handlers[:] = [handler]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import random
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -19,8 +20,9 @@ logger = logging.getLogger(__name__)
 
 #: How often everything is looked at, to heal what no event told of, in seconds.
 RESYNC_SECONDS = 600.0
-#: How long after a watch failed it is tried again, in seconds.
+#: How long after a watch failed it is tried again, in seconds: the first time, and at most; chance adds up to a half.
 RETRY_SECONDS = 1.0
+RETRY_MAXIMUM_SECONDS = 30.0
 
 #: Annotations and finalizers with this prefix are the controllers' own notes: a change of them is no news to anybody.
 _OWN_PREFIX = "volumehost.io/"
@@ -70,12 +72,14 @@ class ChangeFeed:
 
     def _run(self, kinds: Sequence[type[KubeObject]]) -> None:
         memory: _Memory = {}
+        delay = RETRY_SECONDS
         while not self._stop.is_set():
             before, memory = memory, {}
             # Nothing is begun before all that there is was seen: what is only told late would look like a change.
             present: _Found | None = []
             try:
                 for event in self._events(kinds):
+                    delay = RETRY_SECONDS
                     if event.type != "ADDED" and present is not None:
                         self._begin_with(present)
                         present = None
@@ -89,8 +93,9 @@ class ChangeFeed:
             except ApiError as error:
                 if self._stop.is_set():
                     return
-                logger.warning("watching failed, tried again in %g s: %s", RETRY_SECONDS, error)
-                self._stop.wait(RETRY_SECONDS)
+                logger.warning("watching failed, it is tried again: %s", error)
+                self._stop.wait(delay * random.uniform(1, 1.5))  # noqa: S311 - spreads retries, guards nothing
+                delay = min(2 * delay, RETRY_MAXIMUM_SECONDS)
             except Exception:
                 # A controller's ``affects`` raised: without the watch nothing would ever be done again.
                 logger.exception("a change could not be handed on: everything is looked at anew")

@@ -6,14 +6,14 @@ no claims never starts it.
 
 from __future__ import annotations
 
-import logging
+import random
 import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from volumehost.control.progress import Steps, failure_lines
-from volumehost.errors import StorageDriverError, VolumeHostError, WaitTimeoutError, error_chain
+from volumehost.errors import StorageDriverError, WaitTimeoutError, error_chain
 
 if TYPE_CHECKING:
     from volumehost.api.client import ApiClient
@@ -22,23 +22,16 @@ if TYPE_CHECKING:
     from volumehost.control.controller import Controller
     from volumehost.control.counting import ControlMetrics
     from volumehost.control.own_writes import OwnWrites
-    from volumehost.control.queue import Item, Record, WorkQueue
+    from volumehost.control.queue import Record, WorkQueue
+    from volumehost.control.workers import Workers
     from volumehost.loader.manager import VolumePluginManager
-
-logger = logging.getLogger(__name__)
 
 #: How long a key waits after its first failure, in seconds (CSI-EXA-10).
 FIRST_DELAY = 1.0
-#: How many keys are worked on at once. Those that have been worked on for a while do not count: they wait for their
-#: driver, and the others must not wait for it. How many there may be with them; of one driver that hangs the gate
-#: (:mod:`volumehost.control.gate`) lets no more than a few calls begin.
+#: Retries are spread by up to this part of their delay (BR-53).
+JITTER = 0.1
+#: How many keys are worked on at once, those aside that wait for their driver.
 WORKERS = 8
-STUCK_SECONDS = 1.0
-MOST_WORKERS = 256
-#: For how long a key has been worked on when it is told where its worker is, in seconds.
-LONG_SECONDS = 1.0
-#: How long a worker beyond the first waits for something to do before it ends, in seconds.
-IDLE_SECONDS = 5.0
 #: How often a wait asks its predicate although the plane saw nothing, in seconds: it may depend on something else.
 _ASK_SECONDS = 0.5
 
@@ -76,12 +69,9 @@ class ControlPlane:
         self._lock = threading.Lock()
         self._progress = threading.Condition()
         self._count = 0
-        self._threads = 0
-        #: Since when each thread that works on a key does, and on which.
-        self._busy: dict[threading.Thread, tuple[float, Item]] = {}
-        self._looks_again = False
         self._stopping = False
         self._queue: WorkQueue | None = None
+        self._workers: Workers | None = None
         self._feed: ChangeFeed | None = None
         self._controllers: Sequence[Controller] = ()
 
@@ -139,10 +129,12 @@ class ControlPlane:
             from volumehost.control.changes import ChangeFeed
             from volumehost.control.own_writes import OwnWrites
             from volumehost.control.queue import WorkQueue
+            from volumehost.control.workers import Workers
 
             self._writes = OwnWrites(self._api)
             self._controllers = self._prepare(self)
-            self._queue = WorkQueue(self._clock, self._first_delay)
+            self._queue = WorkQueue(self._clock, self._first_delay, jitter=_jitter)
+            self._workers = Workers(self._queue, self._writes, self._seen, clock=self._clock, limit=self._limit)
             feed = ChangeFeed(self._api, self._controllers, self._queue)
             feed.changed = self._seen
             feed.start()
@@ -161,6 +153,8 @@ class ControlPlane:
         if queue is None or feed is None:
             return True
         feed.stop()
+        if self._workers is not None:
+            self._workers.stop()
         queue.stop()
         self._seen()
         drained = queue.wait_drained(max(0.0, deadline - self._clock()))
@@ -180,6 +174,19 @@ class ControlPlane:
             if controller.kind is CSIDriver:
                 queue.add(Item(controller, Key(name)))
         self.driver_freed(name)
+
+    def try_now(self, obj: KubeObject) -> None:
+        """Look at the object at once, whatever failed before; those failures no longer count (BR-53)."""
+        queue = self._queue
+        if queue is None:
+            return
+        from volumehost.control.controller import Key
+        from volumehost.control.queue import Item
+
+        for controller in self._controllers:
+            if controller.kind is type(obj):
+                queue.add(Item(controller, Key.of(obj)), fresh=True)
+        self._hire()
 
     def driver_freed(self, name: str) -> None:
         """A driver has come back from a call: look at once at whatever it was not asked for meanwhile. Never blocks."""
@@ -241,30 +248,17 @@ class ControlPlane:
         from volumehost.control.queue import Item
 
         lines = self._steps.lines(obj)
-        queue = self._queue
-        if queue is None:
+        queue, workers = self._queue, self._workers
+        if queue is None or workers is None:
             return lines
         for controller in self._controllers:
             if controller.kind is type(obj):
                 item = Item(controller, Key.of(obj))
-                lines += self._whereabouts(item)
+                lines += workers.where(item)
                 record = queue.record(item)
                 if record is not None and record.error is not None:
                     lines += failure_lines(controller.name, record, self._clock())
         return lines
-
-    def _whereabouts(self, item: Item) -> list[str]:
-        """For how long the item has been worked on, and where its worker is, when that is long."""
-        with self._progress:
-            at_it = [(thread, since) for thread, (since, each) in self._busy.items() if each == item]
-        now, found = self._clock(), []
-        for thread, since in at_it:
-            if now - since > LONG_SECONDS:
-                from volumehost.mount.whereabouts import whereabouts
-
-                place = whereabouts(thread)
-                found.append(f"{item.controller.name}: for {now - since:.0f} s{', ' if place else ''}{place}")
-        return found
 
     def step(self, obj: KubeObject) -> str:
         """The step that is under way for the object, or what it waits for; "" when there is nothing to tell."""
@@ -311,75 +305,13 @@ class ControlPlane:
 
     def _hire(self) -> None:
         """Have one more worker come, when nobody would take the next item at once."""
-        queue = self._queue
-        if queue is None or not queue.needs_taker:
-            return
-        with self._progress:
-            if self._stopping:
-                return
-            if self._has_enough():
-                if not self._looks_again:
-                    self._looks_again = True
-                    timer = threading.Timer(STUCK_SECONDS, self._look_again)
-                    timer.daemon = True
-                    timer.start()
-                return
-            self._threads += 1
-        arguments = (queue, self._writes)
-        threading.Thread(target=self._work, args=arguments, name="volumehost-control", daemon=True).start()
+        if self._workers is not None:
+            self._workers.hire()
 
-    def _look_again(self) -> None:
-        """Some of those that work may be stuck by now."""
-        with self._progress:
-            self._looks_again = False
-        self._hire()
 
-    def _has_enough(self) -> bool:
-        """Whether no thread may come, or be kept, beyond those there are; called with the lock."""
-        now = self._clock()
-        stuck = sum(now - since >= STUCK_SECONDS for since, _ in self._busy.values())
-        return self._threads - stuck >= self._limit or self._threads >= MOST_WORKERS
-
-    def _work(self, queue: WorkQueue, writes: OwnWrites) -> None:
-        """Take items until the plane stops, or there is nothing to do and somebody else waits."""
-        me = threading.current_thread()
-        while True:
-            item = queue.take(IDLE_SECONDS)
-            if item is None:
-                with self._progress:
-                    if self._stopping or self._threads > 1:
-                        self._threads -= 1
-                        return
-                continue
-            with self._progress:
-                self._busy[me] = self._clock(), item
-            self._hire()
-            after, error = None, None
-            writes.begin()
-            try:
-                after = item.controller.reconcile(item.key)
-            except BaseException as caught:  # noqa: BLE001 - one key's trouble is no other's, even a plugin's exit (BR-18)
-                error = caught
-                _log(item.controller.name, item.key, caught)
-            queue.finish(item, after=after, error=error, wrote=writes.end())
-            with self._progress:
-                was_stuck = self._clock() - self._busy.pop(me)[0] >= STUCK_SECONDS
-                self._threads -= 1
-                if was_stuck and self._has_enough():  # somebody came in its place
-                    break
-                self._threads += 1
-            self._seen()
-        self._seen()
+def _jitter() -> float:
+    return random.uniform(0, JITTER)  # noqa: S311 - spreads retries, guards nothing
 
 
 def _is_about(error: BaseException, driver: str) -> bool:
     return any(isinstance(link, StorageDriverError) and link.driver in {driver, ""} for link in error_chain(error))
-
-
-def _log(controller: str, key: tuple[str, str], error: BaseException) -> None:
-    name, namespace = key
-    subject = f"{namespace}/{name}" if namespace else name
-    if isinstance(error, VolumeHostError):
-        logger.info("not done yet: controller=%s object=%s error=%s", controller, subject, error)
-    else:
-        logger.error("a controller failed: controller=%s object=%s", controller, subject, exc_info=error)

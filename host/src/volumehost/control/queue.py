@@ -84,9 +84,13 @@ class WorkQueue:
     :param clock: monotonic, in seconds.
     :param first_delay: how long a key waits after its first failure, in seconds. A change that comes while a run
         fails brings the key back after that time too.
+    :param jitter: what part of a delay is added to it, anew each time: what failed together is not retried together.
     """
 
-    def __init__(self, clock: Callable[[], float], first_delay: float) -> None:
+    def __init__(
+        self, clock: Callable[[], float], first_delay: float, *, jitter: Callable[[], float] = lambda: 0.0
+    ) -> None:
+        self._jitter = jitter
         self._clock = clock
         self._first_delay = first_delay
         self._condition = threading.Condition(threading.Lock())
@@ -272,4 +276,4 @@ class WorkQueue:
             record.delay = BUSY_DELAY
         elif any(isinstance(link, DeletedVolumeInUseError) for link in chain):
             record.delay = min(record.delay, IN_USE_DELAY)
-        self._schedule(item, record, record.delay)
+        self._schedule(item, record, record.delay * (1 + self._jitter()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import random
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ logger = logging.getLogger(__name__)
 
 #: Seconds until a watch that failed is begun again.
 RETRY_SECONDS = 1.0
+RETRY_MAXIMUM_SECONDS = 30.0
 
 
 class ApiChanges:
@@ -57,9 +59,11 @@ class ApiChanges:
         self._stop.set()
 
     def _run(self, api: ApiClient, kinds: Sequence[type[KubeObject]]) -> None:
+        delay = RETRY_SECONDS
         while not self._stop.is_set():
             try:
                 for event in self._events(api, kinds):
+                    delay = RETRY_SECONDS
                     if self._stop.is_set():
                         return
                     if event.type != "BOOKMARK":
@@ -68,8 +72,9 @@ class ApiChanges:
                 logger.debug("the watch fell behind: all objects are looked at anew")
             except ApiError as error:
                 if not self._stop.is_set():
-                    logger.warning("watching claims failed, tried again in %g s: %s", RETRY_SECONDS, error)
-                    self._stop.wait(RETRY_SECONDS)
+                    logger.warning("watching claims failed, it is tried again: %s", error)
+                    self._stop.wait(delay * random.uniform(1, 1.5))  # noqa: S311 - spreads retries, guards nothing
+                    delay = min(2 * delay, RETRY_MAXIMUM_SECONDS)
             except Exception:
                 logger.exception("a changed object could not be handed on: all are looked at anew")
                 self._stop.wait(RETRY_SECONDS)

@@ -90,6 +90,12 @@ class ClaimFollowing:
                 continue  # the volume's own attempt will tell
         return False
 
+    def try_now(self, record: PodRecord) -> None:
+        """What keeps the pod's claims from being bound is tried again now (BR-53)."""
+        for error in record.errors.values():
+            if isinstance(error, ClaimPendingError) and error.claim is not None:
+                self._control.try_now(error.claim)
+
     def begin(self) -> None:
         """Watch, and do what a control plane does, from now on."""
         self._changes.begin()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -25,6 +26,8 @@ logger = logging.getLogger(__name__)
 #: How often running operations are looked at, in seconds, and how soon when some wait for a worker.
 WATCH_SECONDS = 1.0
 HURRY_SECONDS = 0.05
+
+_NUMBER = re.compile(r"\d+")
 
 
 class _Begun(NamedTuple):
@@ -143,6 +146,10 @@ class Executor:
             operation.run(steps)
         except BaseException as error:  # noqa: BLE001 - on a worker every one is a plugin's own (NPO-17, BR-18)
             failure = error
+        if failure is None and entry.backoff.attempts:
+            logger.info(
+                "operation %s succeeded, after %d failures: %s", operation.name, entry.backoff.attempts, entry.key
+            )
         if failure is not None:
             if absent_driver(failure) is not None:
                 self._watch_drivers()
@@ -190,8 +197,8 @@ class Executor:
             logger.exception("the metrics of %s were not taken", name)
 
     def _tell(self, operation: Operation, entry: PendingOperation, failure: BaseException) -> None:
-        # The first failure is a warning; what happens again and again is told by status and counted events.
-        log = logger.warning if entry.backoff.error is None else logger.debug
+        # Its first failure, and another one, are warnings; the same again is told by status and counted events (BR-53).
+        log = logger.debug if _same_words(entry.backoff.error, failure) else logger.warning
         attempts = entry.backoff.attempts_after(failure)
         count = f"attempt {attempts}" if attempts else "to be tried again soon"
         if was_stopped(failure):
@@ -205,6 +212,11 @@ class Executor:
             operation.failed(Failure(failure, attempts, retry_at, operation.name, entry.step))
         except Exception:
             logger.exception("the failure of %s on %s could not be recorded", operation.name, operation.key)
+
+
+def _same_words(one: BaseException | None, other: BaseException) -> bool:
+    """Whether two errors say the same, numbers aside: an age, say."""
+    return one is not None and _NUMBER.sub("", str(one)) == _NUMBER.sub("", str(other))
 
 
 def _nobody_waits(volume: str, pod_uid: str, retry_in: float) -> None:

@@ -93,6 +93,11 @@ class LocalControl:
     def _changed(self, name: str) -> None:
         self.driver_changed(name)
 
+    def try_now(self, obj: KubeObject) -> None:
+        """Try again now what failed to get on with the object."""
+        if self._plane is not None:
+            self._plane.try_now(obj)
+
     def step(self, obj: KubeObject) -> str:
         """What is being done for the object, or keeps it, in one line; "" when there is nothing to tell."""
         return "; ".join(self._plane.explain(obj)) if self._plane is not None else ""

@@ -257,16 +257,18 @@ class VolumeManager:
         """
         self._check_privileges()
         stored = apply_pod(self._now.api, pod)
-        self._now.mounting.begin(stored)
+        self._now.mounting.begin(stored, at_once=True)
         return self._now.mounting.wait(stored, timeout, attempts)
 
-    def sync_pod(self, pod: Pod) -> None:
+    def sync_pod(self, pod: Pod, *, at_once: bool = True) -> None:
         """Begin to mount the volumes of a pod that is in the API, or refresh those that want that (POP-16).
 
         Returns at once; :meth:`wait_for_pod` waits.
+
+        :param at_once: try now what failed and waits for its next attempt; its failures no longer count (BR-53).
         """
         self._check_privileges()
-        self._now.mounting.begin(copy.deepcopy(pod))  # the caller may change its own (POP-28)
+        self._now.mounting.begin(copy.deepcopy(pod), at_once=at_once)  # the caller may change its own (POP-28)
 
     def wait_for_pod(self, pod: Pod, *, timeout: float = POD_TIMEOUT, attempts: int | None = None) -> PodStatus:
         """Wait until every used volume of the pod is mounted.

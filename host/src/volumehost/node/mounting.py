@@ -39,14 +39,20 @@ class PodMounting:
         self._claims = parts.claims
         self._runner = DeadlineRunner()
 
-    def begin(self, pod: Pod) -> None:
+    def begin(self, pod: Pod, *, at_once: bool = False) -> None:
         """Enter what the pod wants and start what is missing; content that plugins refresh is refreshed (POP-16).
 
+        :param at_once: what failed and waits for its next attempt is tried now (BR-53).
         :raises FailedPreconditionError: the pod is being unmounted.
         """
         if self._parts.populator.has_ended(pod.metadata.uid):
             raise self._unmounting(pod)
-        self._begin(self._parts.populator.add(pod))
+        record = self._parts.populator.add(pod)
+        if at_once:
+            for volume in self._parts.services.desired.volumes_of_pod(pod.metadata.uid):
+                self._parts.pending.reset(OperationKey(volume, pod.metadata.uid))
+            self._claims.try_now(record)
+        self._begin(record)
 
     def _begin(self, record: PodRecord) -> None:
         parts, uid = self._parts, record.pod.metadata.uid
@@ -155,6 +161,20 @@ class PodMounting:
             if has_lost_mount(self._parts.services, mount.mount_point or mount.path):
                 logger.warning("volume %s of pod %s is no longer mounted at %s", mount.volume, uid, mount.path)
                 self._actual.mark_uncertain(mount.volume, uid)
+
+    def notice_what_is_gone(self) -> None:
+        """Of all pods, what was a mount point and no longer is one: it is set up again.
+
+        One look at the mount table for all of them. What is dead and still in it shows when somebody uses it.
+        """
+        table = {mount.path for mount in self._parts.host.get_mounter().list_mounts()}
+        for record in self._parts.populator.records():
+            uid = record.pod.metadata.uid
+            mounts = self._actual.mounts_of_pod(uid)
+            if any(mount.is_mount and (mount.mount_point or mount.path) not in table for mount in mounts):
+                self.notice_lost_mounts(uid)
+                self._parts.reconciler.look_at_uses(uid)
+        self._parts.reconciler.run()
 
     def _is_hopeless(self, uid: str, attempts: int | None) -> bool:
         """Whether all that is not mounted either cannot be tried or has failed often enough."""

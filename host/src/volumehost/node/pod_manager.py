@@ -80,7 +80,10 @@ class PodManager(Protocol):
         ...
 
     def sync_pod(self, pod: Pod) -> None:
-        """Begin to mount the volumes of a pod that is in the API, or refresh those that want that; returns at once."""
+        """Begin to mount the volumes of a pod that is in the API, or refresh those that want that; returns at once.
+
+        What failed before is tried now, however long its backoff is.
+        """
         ...
 
     def wait_for_pod(self, pod: Pod, *, timeout: float, attempts: int | None = None) -> PodStatus:

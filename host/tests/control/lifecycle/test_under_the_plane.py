@@ -10,7 +10,7 @@ import pytest
 
 from volumehost.api.objects import PersistentVolume, PersistentVolumeClaim, VolumeAttachment, VolumeSnapshot
 from volumehost.control.assembly import all_controllers
-from volumehost.control.plane import ControlPlane
+from volumehost.control.plane import JITTER, ControlPlane
 from volumehost.control.progress import Steps
 
 PATIENCE = 30.0
@@ -95,7 +95,7 @@ def test_a_driver_that_fails_is_called_with_a_backoff(
         clock.now += delay - 0.1
         wait(plane.settled)
         before = world.driver.count(method)
-        clock.now += 0.2
+        clock.now += 0.2 + JITTER * delay
         queue = plane._queue
         assert queue is not None
         with queue._condition:  # the clock that stands still wakes nobody

@@ -4,10 +4,17 @@ import contextlib
 import json
 import os
 import signal
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 from agent_world import claim, claimed, mounted_below, pod, pod_directories
+
+from volumehost.api.objects import CSINode
+from volumehost.api.store import EmbeddedStore
+from volumehost.mount import syscalls
 
 pytestmark = pytest.mark.root
 
@@ -92,3 +99,26 @@ class Plugin:
     def construct_volume_spec(self, volume_name, mount_path):
         raise NotImplementedError
 """
+
+
+def test_a_driver_that_registers_by_its_socket_is_found(running_agent, until):
+    """A driver that somebody else runs: its socket in the registration directory, which the agent watches."""
+    with tempfile.TemporaryDirectory(prefix="vh-") as place:  # short enough for sockets
+        syscalls.mount("root", place, "tmpfs", 0, "")
+        root = f"{place}/r"
+        agent = running_agent("--node-name", "node-1", root_dir=root)
+        command = [sys.executable, "-m", "volumehost_csi_kit.fake", "--attached", "--node-id", "n"]
+        command += ["--endpoint", f"unix://{place}/csi.sock", "--registration-dir", f"{root}/plugins_registry"]
+        with EmbeddedStore(f"{root}/store.sqlite3") as store:
+            driver = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            with driver:
+                try:
+                    assert driver.stdout.readline()
+                    until(lambda: any(node.spec.drivers for node in store.list(CSINode).items))
+                    (node,) = store.list(CSINode).items
+                finally:
+                    driver.kill()
+        assert [each.name for each in node.spec.drivers] == ["fake.csi.example.com"]
+        assert agent.stop() == 0
+        for path in (root, place):
+            syscalls.umount2(path, syscalls.MNT_DETACH)

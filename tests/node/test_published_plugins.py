@@ -7,6 +7,7 @@ import pytest
 
 from volumehost.errors import VolumesFailedError, WaitTimeoutError
 from volumehost.mount import syscalls
+from volumehost.node import upkeep
 
 pytestmark = pytest.mark.root
 
@@ -131,6 +132,19 @@ def test_br58_a_running_manager_notices_a_mount_that_went_away(manager, make_pod
     syscalls.umount2(volume.path, syscalls.MNT_DETACH)
     assert node.mount_pod(pod, timeout=30).ready
     assert mounts() == [volume.path]
+
+
+def test_br58_an_agents_manager_notices_by_itself_and_mounts_again(manager, make_pod, mounts, until, monkeypatch):
+    """Nobody asks about the pod: what was unmounted behind its back is set up again, and nothing else."""
+    monkeypatch.setattr(upkeep, "SYNC_SECONDS", 0.05)
+    node = manager(adopt=True)
+    pods = [make_pod({"name": "cache", "emptyDir": {"medium": "Memory"}}, name=name) for name in ("web", "other")]
+    paths = [node.mount_pod(pod, timeout=30).volumes[0].path for pod in pods]
+    with open(f"{paths[1]}/file", "w") as file:
+        file.write("kept")
+    syscalls.umount2(paths[0], 0)
+    until(lambda: mounts() == sorted(paths))
+    assert os.path.exists(f"{paths[1]}/file")
 
 
 def test_br62_a_live_mount_inside_an_empty_dir_is_not_emptied(manager, make_pod, host_dir, nothing_left):

@@ -43,7 +43,7 @@ class RecordingManager:
             raise error
         self.told.append((what, name))
 
-    def sync_pod(self, pod):
+    def sync_pod(self, pod, *, at_once=True):
         self._tell("mount", pod.metadata.name)
 
     def end_pod(self, uid, namespace, name):

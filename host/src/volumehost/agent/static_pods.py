@@ -175,8 +175,8 @@ class StaticPods:
             return
         try:
             pods, file.read = read_static_pods(f"{self.directory}/{name}", self._node_name)
-        except BlockingIOError:
-            return  # it is being written: the next look tells
+        except (BlockingIOError, FileNotFoundError):
+            return  # it is being written, or went just now: the next look tells
         except OSError as error:
             self._tell_file(name, file, error.strerror or str(error))
             return

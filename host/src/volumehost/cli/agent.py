@@ -112,11 +112,17 @@ def _run(options: AgentSettings) -> None:
     from volumehost.mount.privileges import check_mount_privileges
 
     check_mount_privileges()
+    if not logging.getLogger().isEnabledFor(logging.WARNING):
+        logging.getLogger().setLevel(logging.WARNING)  # nobody waits for it, so its log is where it tells
     with plugins_print_to_stderr():
         agent = Agent(options, [ControlSocket()])
         agent.run()
-        if not agent.ended or any(not thread.daemon for thread in threading.enumerate()[1:]):
+        if not agent.ended or any(not thread.daemon for thread in _other_threads()):
             # Something hangs, in the kernel perhaps, that Python would wait for.
             logging.shutdown()
             sys.stderr.flush()
             os._exit(0 if agent.ended else FAILED)
+
+
+def _other_threads() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread is not threading.main_thread()]

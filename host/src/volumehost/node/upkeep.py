@@ -6,7 +6,7 @@ import logging
 import random
 from typing import TYPE_CHECKING
 
-from volumehost.errors import ApiError
+from volumehost.errors import ApiError, VolumeHostError
 from volumehost.node.second_look import SECOND_LOOK_SECONDS
 
 if TYPE_CHECKING:
@@ -71,7 +71,9 @@ class Upkeep:
             self._parts.later(LEARN_SECONDS, self.begin_control)
 
     def begin_housekeeping(self, orphans: OrphanCare) -> None:
-        """Take away from time to time what is left of pods that nobody knows (CONST-06)."""
+        """Look from time to time at what happens behind the manager's back: mounts of pods that went, which are set
+        up again, and directories of pods that nobody knows, which are taken away (CONST-06).
+        """
 
         def housekeep() -> None:
             try:
@@ -82,6 +84,15 @@ class Upkeep:
                 self._parts.later(HOUSEKEEPING_SECONDS, housekeep)
 
         self._parts.later(HOUSEKEEPING_SECONDS, housekeep)
+        self._parts.later(_sync_delay(), self._notice)
+
+    def _notice(self) -> None:
+        try:
+            self._mounting.notice_what_is_gone()
+        except (OSError, VolumeHostError) as error:
+            logger.warning("mounts cannot be looked at: %s", error)
+        finally:
+            self._parts.later(_sync_delay(), self._notice)
 
     def _learn_again(self) -> None:
         self.learn_pods()

@@ -260,12 +260,24 @@ def hung(fuse):
     return mount
 
 
+UNSHARE = "import ctypes, os; libc = ctypes.CDLL(None, use_errno=True); libc.unshare(0x20000)"
+#: A bind of its own somewhere else, on a tree that follows the host's and from which the host's is gone, and a slave.
+CONTAINER = f"""{UNSHARE}
+def mount(source, target, flags, kind=None):
+    assert not libc.mount(source, target, kind, flags, None), ctypes.get_errno()
+mount(b"", b"/", 0x84000)  # MS_REC | MS_SLAVE
+mount(b"rootfs", b"/mnt", 0, b"tmpfs")
+mount(b"", b"/mnt", 0x40000)  # MS_PRIVATE
+os.mkdir("/mnt/data")
+mount(os.fsencode(path), b"/mnt/data", 4096)  # MS_BIND
+mount(b"", b"/mnt/data", 0x80000)  # MS_SLAVE
+"""
 HOLD = {
     "file": "held = open(path + '/file')",
     "directory": "import os; os.chdir(path)",
-    "namespace": "import os; os.unshare(os.CLONE_NEWNS)" if hasattr(os, "unshare") else
-    "import ctypes; ctypes.CDLL(None).unshare(0x20000)",
-}  # fmt: skip
+    "namespace": UNSHARE,
+    "container": CONTAINER,
+}
 
 
 @pytest.fixture

@@ -142,6 +142,75 @@ def test_only_what_is_chosen_is_repaired(kubelet):
     assert (kubelet.pods(), kubelet.mounts()) == ([two], [])
 
 
+def payload(directory):
+    """What a kubelet writes into a config map's volume, which lies on the disk."""
+    generation = f"{directory}/..2026_01_31_12_00_00.1234567"
+    os.makedirs(f"{generation}/nested")
+    Path(f"{generation}/key").write_text("value")
+    Path(f"{generation}/nested/key").write_text("value")
+    for name, to in (("..data", os.path.basename(generation)), ("key", "..data/key"), ("nested", "..data/nested")):
+        os.symlink(to, f"{directory}/{name}")
+    return generation
+
+
+def test_a_copy_of_what_the_api_has_goes_though_it_lies_on_the_disk(kubelet):
+    """The commonest orphan of all: config maps are files in the volume's directory."""
+    orphan = kubelet.pod(1)
+    config = kubelet.volume_dir(orphan, "kubernetes.io/configmap", "config")
+    payload(config)
+    done = kubelet.repair()
+    assert "remove-payload" in actions(done)
+    assert done.complete
+    assert kubelet.pods() == []
+
+
+@pytest.mark.parametrize("stray", ["notes", "evil/", "..notes"])
+def test_what_is_no_such_copy_keeps_it(kubelet, stray):
+    orphan = kubelet.pod(1)
+    config = kubelet.volume_dir(orphan, "kubernetes.io/configmap", "config")
+    payload(config)
+    if stray.endswith("/"):  # a link in its place, which leads elsewhere
+        os.symlink("/etc", f"{config}/{stray[:-1]}")
+        assert not kubelet.repair().complete
+        assert os.path.islink(f"{config}/{stray[:-1]}")
+    else:
+        Path(config, stray).write_text("mine")
+        assert any(stray in reason for reason in refused(kubelet.repair())["orphaned-pod", orphan].reasons)
+        assert Path(config, "key").read_text() == "value"
+    assert os.path.isdir("/etc")
+
+
+def test_a_mount_in_such_a_copy_keeps_it(kubelet):
+    orphan = kubelet.pod(1)
+    generation = payload(kubelet.volume_dir(orphan, "kubernetes.io/configmap", "config"))
+    kubelet.bind(kubelet.data("a"), f"{generation}/nested")
+    with open(f"{generation}/nested/file"):
+        assert not kubelet.repair().complete
+    assert kubelet.repair().complete
+    assert Path(kubelet.data("a"), "file").read_text() == "a"
+
+
+def test_a_copy_of_the_hosts_mounts_that_is_kept_in_step_is_no_user(kubelet, area, holding):
+    """As a service has it whose namespace follows the host's: what is unmounted here is unmounted there."""
+    syscalls.mount("", str(area), "", syscalls.MS_SHARED, "")
+    orphan = kubelet.pod(1)
+    target = kubelet.csi(orphan)
+    with holding("namespace", target) as process:
+        assert kubelet.repair().complete
+        assert target not in Path(f"/proc/{process.pid}/mountinfo").read_text()
+
+
+def test_a_containers_own_bind_is_a_user_though_it_is_a_slave(kubelet, area, holding):
+    """Propagation into a container is about what is mounted in the volume, not about the volume."""
+    syscalls.mount("", str(area), "", syscalls.MS_SHARED, "")
+    orphan = kubelet.pod(1)
+    target = kubelet.csi(orphan)
+    with holding("container", target) as process:
+        reasons = refused(kubelet.repair())["orphaned-pod", orphan].reasons
+        assert any(f"process {process.pid} " in each and "namespace of its own" in each for each in reasons)
+    assert kubelet.repair().complete
+
+
 # --- what is refused ------------------------------------------------------------------------------------------------
 
 

@@ -85,7 +85,7 @@ def repair(
 
 def _repair(
     settings: Settings, sources: Sources, choice: Choice, *, apply: bool, while_kubelet_runs: bool
-) -> RepairReport:  # fmt: skip
+) -> RepairReport:
     from volumehost.cli.streams import plugins_print_to_stderr
     from volumehost.inspection.repair import apply_repair, plan_repair
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
-from volumehost.inspection.pod_directories import CSI, EMPTY_DIR, VolumeEntry
+from volumehost.inspection.pod_directories import COPYING_PLUGINS, CSI, EMPTY_DIR, VolumeEntry
 from volumehost.inspection.report import PodState
 from volumehost.inspection.survey import Survey
 from volumehost.node.journal_format import FAILED, LOST, MOUNTED, text_of
@@ -32,13 +32,7 @@ _ALWAYS_MOUNTED: Final = frozenset(
 )
 
 #: Plugins that make their volumes of what the API or the pod says: no claim stands behind them.
-LOCAL_PLUGINS: Final = frozenset(
-    f"kubernetes.io/{name}"
-    for name in ("empty-dir", "configmap", "secret", "projected", "downward-api", "host-path", "git-repo")
-)
-
-#: Of these, volumes whose content is a copy of objects of the API.
-COPYING_PLUGINS: Final = LOCAL_PLUGINS - {EMPTY_DIR, "kubernetes.io/host-path", "kubernetes.io/git-repo"}
+LOCAL_PLUGINS: Final = COPYING_PLUGINS | {EMPTY_DIR, "kubernetes.io/host-path", "kubernetes.io/git-repo"}
 
 
 class Context:

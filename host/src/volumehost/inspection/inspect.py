@@ -53,7 +53,7 @@ class Sources:
 
 def inspect_root(
     root_dir: str, sources: Sources | None = None, *, answer_seconds: float = ANSWER_SECONDS
-) -> Inspection:  # fmt: skip
+) -> Inspection:
     """What lies under the root directory. Changes nothing, takes no lock, and waits for nobody.
 
     While somebody works on it, what only one of two looks shows is left out: it was on its way.

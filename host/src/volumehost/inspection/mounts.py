@@ -58,6 +58,10 @@ class MountIndex:
     def _places(self) -> list[str]:
         return sorted(self._by_path)
 
+    def around(self, mount: MountPoint) -> MountPoint | None:
+        """The mount in which it lies."""
+        return self._by_id.get(mount.parent_id)
+
     def is_hidden(self, mount: MountPoint) -> bool:
         """Whether another mount lies over the place, or over a directory on the way to it, so that no path leads there.
 

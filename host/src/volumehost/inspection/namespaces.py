@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from volumehost.host_services import MountPoint
     from volumehost.inspection.mounts import MountIndex
 
+#: Which part of which filesystem a mount shows.
+Shown = tuple[int, int, str]
+
 #: At most so many namespaces are looked at, for so many seconds.
 _NAMESPACES: Final = 1024
 _SECONDS: Final = 3.0
@@ -28,7 +31,8 @@ _SECONDS: Final = 3.0
 class ForeignMount:
     """A mount in another namespace, with one of the processes that live there.
 
-    ``follows``: it goes when the same mount here goes, since unmounting propagates to it.
+    ``follows``: it goes when the same mount here goes, since the kernel keeps the directories around both in step. A
+    container's own bind of a volume does not, whatever its propagation: that is about what is mounted in it.
     """
 
     pid: int
@@ -57,7 +61,10 @@ def look_at_other_namespaces(index: MountIndex) -> OtherNamespaces:
     """The mounts of other namespaces that lie below the root directory, or show what is mounted there."""
     until = time.monotonic() + _SECONDS
     found: list[ForeignMount] = []
-    shown = {_shown(mount): mount for path in index.paths() for mount in index.at(path) if path != index.root}
+    shown: dict[Shown, list[MountPoint]] = {}
+    for path in index.paths():
+        for mount in index.at(path) if path != index.root else ():
+            shown.setdefault(_shown(mount), []).append(mount)
     seen = {_namespace("thread-self")}
     for pid in pids():
         namespace = _namespace(str(pid))
@@ -68,35 +75,46 @@ def look_at_other_namespaces(index: MountIndex) -> OtherNamespaces:
         seen.add(namespace)
         try:
             text = read_consistently(f"/proc/{pid}/mountinfo")
-            found += [ForeignMount(pid, command_of(pid), mount, _follows(mount, index)) for mount in
-                      _concerning(text, index.root, shown)]  # fmt: skip
+            found += [
+                ForeignMount(pid, command_of(pid), mount, _follows(parent, shown.get(_shown(mount), ()), index))
+                for mount, parent in _concerning(text, index.root, shown)
+            ]
         except MountError:
             seen.discard(namespace)  # the process has ended: another one of that namespace may be there
     return OtherNamespaces(tuple(found), complete="" not in seen)
 
 
-def _concerning(text: str, root: str, shown: dict[tuple[int, int, str], MountPoint]) -> Iterator[MountPoint]:
-    roots = {key[2] for key in shown}
-    for line, part, path in split_table(text):
-        if path.startswith(f"{root}/"):
-            yield parse_line(line)
-        elif part in roots:
-            mount = parse_line(line)
-            if _shown(mount) in shown:
-                yield mount
+def _concerning(
+    text: str, root: str, shown: Mapping[Shown, Sequence[MountPoint]]
+) -> Iterator[tuple[MountPoint, MountPoint | None]]:
+    """(mount, the mount around it) for each that lies below the root, or shows what a mount there shows."""
+    parts = {key[2] for key in shown}
+    table = split_table(text)
+    lines = {line.partition(" ")[0]: line for line, _, _ in table}
+    for line, part, path in table:
+        if not path.startswith(f"{root}/") and part not in parts:
+            continue
+        mount = parse_line(line)
+        if path.startswith(f"{root}/") or _shown(mount) in shown:
+            around = lines.get(str(mount.parent_id))
+            yield mount, parse_line(around) if around is not None else None
 
 
-def _follows(mount: MountPoint, index: MountIndex) -> bool:
-    """Whether it is a copy that the kernel keeps in step with a mount here: same place, same group or slave of it."""
-    groups = {item.partition(":")[2] for item in mount.optional_fields if item.startswith(("shared:", "master:"))}
+def _follows(parent: MountPoint | None, same: Sequence[MountPoint], index: MountIndex) -> bool:
+    """Whether what is unmounted here is unmounted there: the mounts around both are peers, or that one is a slave."""
+    if parent is None:
+        return False
+    groups = {item.partition(":")[2] for item in parent.optional_fields if item.startswith(("shared:", "master:"))}
+    around = (index.around(mount) for mount in same)
     return any(
         item.startswith("shared:") and item.partition(":")[2] in groups
-        for here in index.at(mount.path)
-        for item in here.optional_fields
+        for mount in around
+        if mount is not None
+        for item in mount.optional_fields
     )
 
 
-def _shown(mount: MountPoint) -> tuple[int, int, str]:
+def _shown(mount: MountPoint) -> Shown:
     return mount.major, mount.minor, mount.root
 
 

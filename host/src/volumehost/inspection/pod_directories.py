@@ -5,6 +5,7 @@ Only names and kinds of entries, and the records of CSI volumes, are read here; 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,6 +17,11 @@ from volumehost.spec import BLOCK_MODE, FILESYSTEM_MODE
 CSI: Final = "kubernetes.io/csi"
 EMPTY_DIR: Final = "kubernetes.io/empty-dir"
 
+#: Plugins whose volumes hold a copy of objects of the API, and nothing else.
+COPYING_PLUGINS: Final = frozenset(
+    f"kubernetes.io/{name}" for name in ("configmap", "secret", "projected", "downward-api")
+)
+
 #: Children of a pod's directory that a kubelet or this host makes; all but the first three hold no volume's data.
 POD_CHILDREN: Final = frozenset({"volumes", "volumeDevices", "volume-subpaths", "plugins", "containers", "etc-hosts"})
 
@@ -24,6 +30,8 @@ NAMES_SHOWN: Final = 5
 
 #: By which an emptyDir is known to lie on a mount of its own.
 _ON_MOUNT: Final = "on-mount"
+
+_GENERATION: Final = re.compile(r"\.\.\d{4}_\d\d_\d\d_\d\d_\d\d_\d\d\.[0-9A-Za-z]+")
 
 #: Files that plugins keep beside a pod's volumes, in ``plugins/<plugin>/<volume>``.
 MARKERS: Final = frozenset({"ready", _ON_MOUNT})
@@ -34,7 +42,7 @@ class VolumeEntry:
     """A volume's directory, or the link of a block volume. ``content``: first names in it, unless a mount hides them.
 
     ``stray``: what is beside the mount and the record of a CSI volume. ``on_mount``: a marker says that it lies on a
-    mount of its own.
+    mount of its own. ``payload``: all that is in it is a copy of what the API has, put there in the way of such copies.
     """
 
     pod_uid: str
@@ -50,6 +58,7 @@ class VolumeEntry:
     stray: tuple[str, ...] = ()
     temporary: bool = False
     on_mount: bool = False
+    payload: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +103,11 @@ class PodEntry:
     subpaths: tuple[SubpathEntry, ...] = ()
     unexpected: tuple[Stray, ...] = ()
     plugin_files: tuple[Stray, ...] = ()
+
+
+def is_generation(name: str) -> bool:
+    """Whether it is the name of a generation of a payload: ``..2026_01_31_12_00_00.123456789``."""
+    return _GENERATION.fullmatch(name) is not None
 
 
 def read_pods(tree: Tree) -> list[PodEntry]:
@@ -189,8 +203,26 @@ class _PodReader:
         marker = f"{self._relative}/plugins/{escaped}/{name}/{_ON_MOUNT}"
         on_mount = plugin == EMPTY_DIR and self._tree.look(marker).kind is EntryKind.FILE
         return VolumeEntry(
-            self._uid, plugin, name, mode, path, path, entry, entry, content=content, on_mount=on_mount
-        )  # fmt: skip
+            pod_uid=self._uid,
+            plugin=plugin,
+            name=name,
+            mode=mode,
+            path=path,
+            mount_path=path,
+            entry=entry,
+            at_mount_path=entry,
+            content=content,
+            on_mount=on_mount,
+            payload=bool(content) and plugin in COPYING_PLUGINS and self._is_payload(relative),
+        )
+
+    def _is_payload(self, relative: str) -> bool:
+        """Whether it holds nothing but generations of a payload and links into them (see ``sdk.AtomicWriter``)."""
+        for name in self._tree.names(relative):
+            kind = self._tree.look(f"{relative}/{name}").kind
+            if kind is not EntryKind.LINK and not (kind is EntryKind.DIRECTORY and is_generation(name)):
+                return False
+        return True
 
     def _csi_volume(self, relative: str, name: str, entry: Entry) -> VolumeEntry:
         """CSI volumes are mounted one level further down, beside their record (LAYOUT-09)."""

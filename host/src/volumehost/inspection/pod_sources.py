@@ -63,17 +63,16 @@ def _of_store(pod: Pod) -> KnownPod:
     from volumehost.node.pods import workload_has_ended
 
     metadata = pod.metadata
-    claims = sum(volume.persistent_volume_claim is not None or volume.ephemeral is not None
-                 for volume in pod.spec.volumes)  # fmt: skip
+    claims = sum(
+        volume.persistent_volume_claim is not None or volume.ephemeral is not None for volume in pod.spec.volumes
+    )
     ended = workload_has_ended(pod)
     return KnownPod(metadata.namespace, metadata.name, STORE, (metadata.uid,), ended, claims)
 
 
 def _attachment(found: VolumeAttachment) -> KnownAttachment:
     spec = found.spec
-    return KnownAttachment(
-        found.metadata.name, spec.source.persistent_volume_name or "", spec.attacher, spec.node_name
-    )  # fmt: skip
+    return KnownAttachment(found.metadata.name, spec.source.persistent_volume_name or "", spec.attacher, spec.node_name)
 
 
 # --- a list of pods -------------------------------------------------------------------------------------------

@@ -30,8 +30,11 @@ def _pod(context: Context, uid: str) -> PodReport:
     entry = context.entries.get(uid)
     volumes = [_volume(context, volume) for volume in entry.volumes] if entry is not None else []
     there = {(volume.plugin, volume.name) for volume in volumes}
-    volumes += [_recorded(context, uid, record) for record in context.records_by_pod.get(uid, ())
-                if (text_of(record, "plugin"), text_of(record, "inner")) not in there]  # fmt: skip
+    volumes += [
+        _recorded(context, uid, record)
+        for record in context.records_by_pod.get(uid, ())
+        if (text_of(record, "plugin"), text_of(record, "inner")) not in there
+    ]
     return PodReport(
         uid=uid,
         state=context.state_of(uid),
@@ -118,9 +121,7 @@ def _recorded(context: Context, uid: str, record: Record) -> VolumeReport:
 # --- witnesses ------------------------------------------------------------------------------------------------
 
 
-def _witnesses(
-    context: Context, volume: VolumeEntry, record: Record | None, mounts: list[MountPoint]
-) -> Witnesses:  # fmt: skip
+def _witnesses(context: Context, volume: VolumeEntry, record: Record | None, mounts: list[MountPoint]) -> Witnesses:
     return Witnesses(
         journal=text_of(record, "state") if record is not None else "",
         boot="" if record is None else "this" if context.same_boot else "earlier",

@@ -31,8 +31,12 @@ def findings_of_mounts(
 
 def _leaked_mounts(context: Context, pods: list[PodReport], devices: Iterable[DeviceReport]) -> Iterator[Finding]:
     owned = _owned_places(context, pods, devices)
-    trees = [place for device in context.survey.devices if device.mode == BLOCK_MODE
-             for place in (device.mount_path, *device.places)]  # fmt: skip
+    trees = [
+        place
+        for device in context.survey.devices
+        if device.mode == BLOCK_MODE
+        for place in (device.mount_path, *device.places)
+    ]
     for path in context.survey.index.paths():
         if path in owned or any(path.startswith(f"{tree}/") for tree in trees):
             continue

@@ -37,8 +37,11 @@ def findings_of_pods(context: Context, pods: Iterable[PodReport]) -> Iterator[Fi
 def _abandoned(context: Context, pod: PodReport) -> Finding:
     evidence = []
     if pod.named_by:
-        evidence.append(f"the {pod.named_by} call it {pod.label}" if pod.named_by.endswith("s") else
-                        f"the {pod.named_by} calls it {pod.label}")  # fmt: skip
+        evidence.append(
+            f"the {pod.named_by} call it {pod.label}"
+            if pod.named_by.endswith("s")
+            else f"the {pod.named_by} calls it {pod.label}"
+        )
     evidence += shortened(what_is_left(context, pod))
     kind = GONE_POD if pod.state is PodState.GONE else ORPHANED_POD
     return Finding(kind, Severity.WARNING, pod.uid, pod.uid, tuple(evidence) or ("its directories are empty",))

@@ -44,9 +44,7 @@ def findings_of_volumes(
     yield from _of_device_directories(context, devices)
 
 
-def _of_volume(
-    context: Context, pod: PodReport, volume: VolumeReport, entry: VolumeEntry | None
-) -> Iterator[Finding]:  # fmt: skip
+def _of_volume(context: Context, pod: PodReport, volume: VolumeReport, entry: VolumeEntry | None) -> Iterator[Finding]:
     yield from _of_mounts(context, volume.mount_path, volume.state, volume.mounts, pod)
     if entry is None:
         if volume.state == "recorded" and pod.state is PodState.KNOWN and volume.witnesses.disagreements:
@@ -159,9 +157,7 @@ def _of_device_directories(context: Context, devices: Iterable[DeviceReport]) ->
         place = f"{entry.directory}/data" if entry.mode == BLOCK_MODE else entry.directory
         if record is not None and record.exists and record.problem:
             others = (f"pods that have it tell: {', '.join(report.used_by)}",) if report.used_by else ()
-            yield Finding(
-                DAMAGED_RECORD, Severity.WARNING, f"{place}/{VOL_DATA}", "", (record.problem, *others)
-            )  # fmt: skip
+            yield Finding(DAMAGED_RECORD, Severity.WARNING, f"{place}/{VOL_DATA}", "", (record.problem, *others))
         if entry.temporary and not context.survey.at_work:
             yield Finding(TEMPORARY_FILE, Severity.INFO, f"{place}/{VOL_DATA_TEMPORARY}")
         if report.state != "leftover":

@@ -12,6 +12,7 @@ from volumehost.hookspecs import BlockVolumePlugin, DeviceMountableVolumePlugin
 from volumehost.inspection.repairing.plan import Action, Outcome, Plan, Repair, Step, StepResult
 from volumehost.inspection.repairing.removal import (
     remove_device,
+    remove_payload,
     remove_pod,
     remove_small_file,
     remove_subpath,
@@ -49,6 +50,7 @@ class Executor:
             Action.UNMAP_DEVICE: self._unmap_device,
             Action.DETACH: self._detach,
             Action.REMOVE_SUBPATH: lambda step: self._removed(remove_subpath, step.subject),
+            Action.REMOVE_PAYLOAD: lambda step: self._removed(remove_payload, step.subject),
             Action.REMOVE_POD: lambda step: self._removed(remove_pod, step.pod_uid),
             Action.REMOVE_DEVICE: lambda step: self._removed(remove_device, step.subject),
             Action.REMOVE_FILE: lambda step: self._removed(remove_small_file, step.subject),
@@ -103,9 +105,7 @@ class Executor:
     def _unmap(self, step: Step) -> str:
         """The generic part is the host's own: the lock, the link, the bind (BLOCK-09)."""
         handler = BlockPathHandler(self._tools.mounter)
-        handler.unmap_block_volume(
-            os.path.dirname(step.place), os.path.dirname(step.subject), step.name, step.pod_uid
-        )  # fmt: skip
+        handler.unmap_block_volume(os.path.dirname(step.place), os.path.dirname(step.subject), step.name, step.pod_uid)
 
         def through_plugin() -> None:
             plugin = self._tools.plugins.find_plugin_by_name(step.plugin)
@@ -153,11 +153,16 @@ class Executor:
 
     def _check_unused(self, path: str) -> None:
         """A pod may have got the volume since the plan was made (UNMDEV-03)."""
-        references = [each for each in self._tools.mounter.get_mount_refs(path) if each.startswith(
-            f"{self._tools.root}/pods/")]  # fmt: skip
+        references = [
+            each for each in self._tools.mounter.get_mount_refs(path) if each.startswith(f"{self._tools.root}/pods/")
+        ]
         if references:
-            raise StillMountedError(f"it is mounted at {references[0]} too", action=f"unmount {path}", subject=path,
-                                    hint="a pod has it; inspect again")  # fmt: skip
+            raise StillMountedError(
+                f"it is mounted at {references[0]} too",
+                action=f"unmount {path}",
+                subject=path,
+                hint="a pod has it; inspect again",
+            )
 
     def _detach(self, step: Step) -> str:
         found = [each for each in loop.list_attached() if each.device == step.subject]

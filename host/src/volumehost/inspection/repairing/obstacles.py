@@ -10,9 +10,9 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from volumehost.inspection.context import COPYING_PLUGINS, Context
+from volumehost.inspection.context import Context
 from volumehost.inspection.mounts import DELETED, MEMORY_FS_TYPES
-from volumehost.inspection.pod_directories import NAMES_SHOWN
+from volumehost.inspection.pod_directories import COPYING_PLUGINS, NAMES_SHOWN
 from volumehost.inspection.processes import command_of, pids
 from volumehost.inspection.repairing.plan import Reason
 from volumehost.mount.busy import find_holders_of

@@ -31,7 +31,7 @@ def obstacles_of_pod(context: Context, pod: PodReport, obstacles: Obstacles) -> 
         mounts = context.mounts_of(volume)
         places |= {mount.path for mount in mounts}
         yield from obstacles.of_volume(volume, mounts)
-        if volume.content and not mounts:
+        if volume.content and not mounts and not volume.payload:
             yield Reason(f"there are files in {volume.mount_path}: {', '.join(volume.content)}", _MOVE_AWAY)
         if volume.stray:
             yield Reason(f"there are files in {volume.path}: {', '.join(volume.stray)}", _MOVE_AWAY)
@@ -102,10 +102,12 @@ def _volume_steps(context: Context, volume: VolumeEntry, plugins: Collection[str
             name=volume.name,
             place=mounts[0].path if mounts else context.block_places(volume)[0] if is_block else volume.mount_path,
         )
-    else:
-        for mount in reversed(mounts):
-            if not _is_dead(context, mount):
-                yield Step(Action.UNMOUNT, mount.path, pod_uid=volume.pod_uid)
+        return
+    for mount in reversed(mounts):
+        if not _is_dead(context, mount):
+            yield Step(Action.UNMOUNT, mount.path, pod_uid=volume.pod_uid)
+    if volume.payload and not mounts:
+        yield Step(Action.REMOVE_PAYLOAD, volume.path, pod_uid=volume.pod_uid)
 
 
 def _recorded_step(volume: VolumeReport, plugins: Collection[str]) -> Step:

@@ -18,6 +18,7 @@ class Action(StrEnum):
     UNMAP_DEVICE = "unmap-device"
     DETACH = "detach-loop-device"
     REMOVE_SUBPATH = "remove-subpath"
+    REMOVE_PAYLOAD = "remove-payload"
     REMOVE_POD = "remove-pod-directory"
     REMOVE_DEVICE = "remove-device-directory"
     REMOVE_FILE = "remove-file"
@@ -66,6 +67,7 @@ _WORDS = {
     Action.UNMAP_DEVICE: "unmap the device",
     Action.DETACH: "detach",
     Action.REMOVE_SUBPATH: "remove the subpath",
+    Action.REMOVE_PAYLOAD: "remove the copy of what the API has in",
     Action.REMOVE_POD: "remove the pod's directory",
     Action.REMOVE_DEVICE: "remove the device's directory",
     Action.REMOVE_FILE: "remove",

@@ -60,9 +60,7 @@ def make_plan(
 class _Planner:
     """Goes through the findings: pods first, then what they leave behind, then all else."""
 
-    def __init__(
-        self, context: Context, inspection: Inspection, plugins: Collection[str], choice: Choice
-    ) -> None:  # fmt: skip
+    def __init__(self, context: Context, inspection: Inspection, plugins: Collection[str], choice: Choice) -> None:
         self.repairs: list[Repair] = []
         self.refusals: list[Refusal] = []
         self._context = context
@@ -89,8 +87,11 @@ class _Planner:
         """Every mount that may have to go."""
         context, index = self._context, self._context.survey.index
         places = [pod.path for pod in context.survey.pods if context.state_of(pod.uid).abandoned]
-        places += [each.subject for each in self._findings
-                   if each.kind in (kinds.LEAKED_MOUNT, kinds.LEAKED_DEVICE_MOUNT, kinds.SUBPATH_LEFTOVER)]  # fmt: skip
+        places += [
+            each.subject
+            for each in self._findings
+            if each.kind in (kinds.LEAKED_MOUNT, kinds.LEAKED_DEVICE_MOUNT, kinds.SUBPATH_LEFTOVER)
+        ]
         places += [device.path for device in self._inspection.devices]
         return [mount for place in dict.fromkeys(places) for mount in index.below(place)]
 

@@ -15,9 +15,9 @@ from typing import Final
 
 from volumehost.errors import RemovalError
 from volumehost.hosts.layout import Layout
-from volumehost.inspection.pod_directories import MARKERS
+from volumehost.inspection.pod_directories import MARKERS, is_generation
 from volumehost.inspection.records import VOL_DATA, VOL_DATA_TEMPORARY
-from volumehost.mount.removal import open_without_crossing, remove_dirs_at
+from volumehost.mount.removal import open_without_crossing, remove_all_at, remove_dirs_at
 from volumehost.node.orphans import remove_empty_subpaths
 from volumehost.sdk.directories import DIRECTORY_FLAGS
 
@@ -76,6 +76,29 @@ def remove_volume(root: str, path: str) -> None:
                 if path.rpartition("/")[0].endswith(f"/{_CSI}"):
                     _remove_record(volume, "mount")
             remove_dirs_at(plugin, name, path)
+
+
+def remove_payload(root: str, path: str) -> None:
+    """Remove the generations of a payload, and the links into them, from a volume's directory, which stays.
+
+    :raises StillMountedError: something is mounted in a generation.
+    :raises RemovalError: a part of it cannot be removed.
+    """
+    with _holding(root, path) as (plugin, name), _below(plugin, name) as volume:
+        for entry in _names(volume):
+            if is_generation(entry):
+                remove_all_at(volume, entry, f"{path}/{entry}")
+            elif _leads_into_payload(volume, entry):
+                os.unlink(entry, dir_fd=volume)
+
+
+def _leads_into_payload(directory: int, name: str) -> bool:
+    """Whether it is a link into a payload, or the one that says which generation counts."""
+    try:
+        target = os.readlink(name, dir_fd=directory)
+    except OSError:
+        return False
+    return target.startswith("..data/") or (name.startswith("..") and is_generation(target))
 
 
 def remove_device(root: str, directory: str) -> None:
@@ -208,8 +231,11 @@ def _holding(root: str, path: str) -> Iterator[tuple[int, str]]:
     try:
         for number, level in enumerate(above):
             try:
-                below = os.open(level, DIRECTORY_FLAGS, dir_fd=opened) if not number else open_without_crossing(
-                    opened, level)  # fmt: skip
+                below = (
+                    os.open(level, DIRECTORY_FLAGS, dir_fd=opened)
+                    if not number
+                    else open_without_crossing(opened, level)
+                )
             except OSError:
                 os.close(opened)
                 opened = -1

@@ -45,13 +45,16 @@ def undo_lost_device(services: Services, use: VolumeUse, steps: Steps) -> bool:
 
 
 def _has_gone(services: Services, volume: AttachedVolume) -> bool:
-    """Whether it was mounted, for all that is known, and neither its device nor any pod's part of it is any more."""
+    """Whether it may have been mounted before this process began, and neither its device nor any pod's part of it is.
+
+    What a former process was about when it was ended counts too: how that went nobody has written down.
+    """
     mounts = volume.pods.values()
     known = services.journal.entry(volume.name) or {}
     was_mounted = (
         known.get("dev") == LOST
         or volume.from_directory
-        or any(mount.is_mount or mount.from_directory for mount in mounts)
+        or any(mount.is_mount or mount.reconstructed or mount.from_directory for mount in mounts)
     )
     if not was_mounted or any(mount.is_mount is False for mount in mounts):  # a driver that does not mount, perhaps
         return False

@@ -24,7 +24,7 @@ class RecordingManager:
     def event(self, involved, event_type, reason, message):
         self.events.append((involved.metadata.name, event_type, reason, message))
 
-    def _later(self, seconds, function):
+    def _later(self, seconds, function, *, lane=""):
         with self._lock:
             self.waiting.append((seconds, function))
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from volumehost.api.convert import to_object
 from volumehost.api.objects import PersistentVolume, Volume
-from volumehost.node.lanes import SLOW_SECONDS, Lanes, lane_of
+from volumehost.node.lanes import SLOW_SECONDS, Lanes, lane_of, lane_of_pod
 from volumehost.spec import Spec
 
 
@@ -148,3 +148,9 @@ def test_a_teardown_without_a_spec_has_that_of_the_volume():
     operation = SimpleNamespace(spec=None, plugin_name="example.com/plugin", key=SimpleNamespace(volume="v"))
     actual = SimpleNamespace(get_volume=lambda name: SimpleNamespace(spec=CLAIMED))
     assert lane_of(operation, actual) == "fake.csi.example.com"
+
+
+def test_pods_with_the_same_kinds_of_volumes_share_a_lane(make_pod):
+    scratch, nfs = {"name": "a", "emptyDir": {}}, {"name": "b", "nfs": {"server": "s", "path": "/"}}
+    assert lane_of_pod(make_pod(scratch, nfs)) == lane_of_pod(make_pod(nfs, scratch, name="other"))
+    assert len({lane_of_pod(make_pod(*volumes)) for volumes in ((), (scratch,), (nfs,), (scratch, nfs))}) == 4

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
 from volumehost.errors import VolumeHostError
+from volumehost.node.lanes import lane_of_pod
 
 if TYPE_CHECKING:
     from volumehost.api.objects import Pod
@@ -196,7 +197,7 @@ class PodSources:
                 entry.source, entry.pod, entry.wish, entry.dirty = source, pod, wish, True
             entry.turn, entry.retries = entry.turn + 1, 0
             turn = entry.turn
-        self._manager.parts.later(0, lambda: self._work(uid, entry, turn))
+        self._manager.parts.later(0, lambda: self._work(uid, entry, turn), lane=lane_of_pod(pod))
 
     def _work(self, uid: str, entry: _Entry, turn: int) -> None:
         """Act upon the wish of one pod, unless another has come since, until it is done or has to be tried again."""
@@ -249,7 +250,7 @@ class PodSources:
             return
         log("pod %s/%s waits, tried again in %.1f s: %s", metadata.namespace, metadata.name, delay, text)
         delay *= random.uniform(1.0, 1.2)  # noqa: S311 - spreads retries, guards nothing
-        self._manager.parts.later(delay, lambda: self._work(uid, entry, turn))
+        self._manager.parts.later(delay, lambda: self._work(uid, entry, turn), lane=lane_of_pod(entry.pod))
 
     def _looked_at(self, uid: str) -> None:
         """A pod was looked at: when it was the last one of those told first, what belongs to none may go."""

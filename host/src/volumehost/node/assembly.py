@@ -95,9 +95,9 @@ class NodeParts:
     second_look: SecondLook
     owns_api: bool
 
-    def later(self, seconds: float, function: Callable[[], None]) -> None:
+    def later(self, seconds: float, function: Callable[[], None], *, lane: str = UPKEEP) -> None:
         """Call the function on a worker in ``seconds``: it may take its time, which a timer's function must not."""
-        _later(self.pool, self.timers, seconds, function)
+        _later(self.pool, self.timers, seconds, function, lane)
 
     def close(self, grace: float) -> None:
         """Start nothing more, wait at most ``grace`` seconds for what runs, and let go of the root directory.
@@ -223,10 +223,10 @@ def _is_in_use(services: Services, pending: PendingOperations, volume: str) -> b
     return pending.runs(volume, {MOUNT_VOLUME, MAP_VOLUME}) or services.actual.is_in_use(volume)
 
 
-def _later(pool: WorkerPool, timers: Timers, seconds: float, function: Callable[[], None]) -> None:
+def _later(pool: WorkerPool, timers: Timers, seconds: float, function: Callable[[], None], lane: str = UPKEEP) -> None:
     def submit() -> None:
         with contextlib.suppress(RuntimeError):  # the manager ends
-            pool.submit(UPKEEP, function)
+            pool.submit(lane, function)
             timers.call_later(HURRY_SECONDS, pool.hurry)  # should what it waits for hang
 
     timers.call_later(seconds, submit)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
+    from volumehost.api.objects import Pod
     from volumehost.node.actual import ActualState
     from volumehost.node.operations import Operation
 
@@ -40,6 +41,16 @@ def lane_of(operation: Operation, actual: ActualState) -> str:
     holder: Any = spec.volume if spec.volume is not None else spec.persistent_volume
     source = holder.csi if spec.volume is not None else holder.spec.csi
     return source.driver or operation.plugin_name
+
+
+def lane_of_pod(pod: Pod) -> str:
+    """The lane in which it is found out what the volumes of a pod lead to: a plugin may never answer that.
+
+    It is that of all pods with volumes of the same kinds.
+    """
+    from volumehost.spec import Spec
+
+    return f"pods with {', '.join(sorted({Spec.from_volume(volume).source() for volume in pod.spec.volumes}))}"
 
 
 class Taken(NamedTuple):

@@ -10,6 +10,7 @@ from volumehost.mount.deadline import DeadlineExceededError, DeadlineRunner
 from volumehost.node.attach_limit import LIMIT_EXCEEDED, is_exhausted, limit_message
 from volumehost.node.claims import ClaimPendingError
 from volumehost.node.journal_format import texts_of
+from volumehost.node.lanes import lane_of_pod
 from volumehost.node.pending import OperationKey
 from volumehost.node.states import Need
 
@@ -208,7 +209,7 @@ class PodMounting:
         self._claims.follow(record)
         if record.errors:
             self._tell_unable(record)
-            self._parts.later(delay, lambda: self._resolve_again(record, delay))
+            self._parts.later(delay, lambda: self._resolve_again(record, delay), lane=lane_of_pod(record.pod))
 
     def _tell_unable(self, record: PodRecord) -> None:
         """A claim that is being looked after is in progress, and has events of its own (VM-08)."""

@@ -4,6 +4,7 @@ import json
 import os
 import sqlite3
 import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from volumehost.inspection.report import PodState, RootKind
 from volumehost.mount import syscalls
 from volumehost.node.journal import Journal, read_boot_id, read_journal
 
-from .conftest import Disks, Shares, kinds
+from .conftest import Disks, Shares, kinds, mounts_below
 
 pytestmark = pytest.mark.root
 
@@ -159,6 +160,36 @@ def test_br55_a_crash_between_the_pods_unmount_and_the_devices(own):
     own.repair(plugin)
     assert [call[0] for call in plugin.calls] == ["unmount_device"]
     assert "leaked-device-mount" not in {kind for kind, _ in kinds(own.inspect())}
+
+
+KILLED = """
+import importlib.util, os, sys
+spec = importlib.util.spec_from_file_location("plugins_of_the_tests", sys.argv[2])
+module = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(module)
+from volumehost.inspection.repair import apply_repair
+report = apply_repair(sys.argv[1], plugins=[module.Disks()], on_step=lambda repair, result: os._exit(9))
+sys.exit(0 if report.complete else 1)
+"""
+
+
+def test_killed_after_any_step_the_next_repair_goes_on_to_the_last_record(own):
+    with own(Disks()) as manager:
+        manager.mount_pod(own.pod())
+    own.forget_pods()
+    codes = []
+    while not codes or (codes[-1] == 9 and len(codes) < 20):
+        command = [sys.executable, "-c", KILLED, own.root, str(Path(__file__).with_name("conftest.py"))]
+        codes.append(subprocess.run(command, timeout=60, check=False).returncode)
+    assert codes[-1] == 0
+    assert len(codes) > 4
+    assert os.listdir(f"{own.root}/pods") == []
+    assert mounts_below(own.root) == []
+    entries = read_journal(f"{own.root}/volumes.journal").entries
+    assert [(volume, record.get("dev")) for (volume, _), record in entries.items()] == [
+        (f"example.com/share/{own.data}", "unmounted")
+    ]
+    assert kinds(own.inspect()) == [("attachment-without-volume", f"example.com/share/{own.data}")]
 
 
 def test_a_record_of_which_nothing_is_left_is_ended(own):

@@ -74,7 +74,7 @@ def _devices(context: Context, pods: list[PodReport], devices: Iterable[DeviceRe
                 (f"the journal says {attached}; no pod here has it",),
                 advice="the next command that mounts or unmounts a pod detaches it",
             )
-        elif on_node and text_of(record, "dmpath") not in mounted:
+        if on_node and text_of(record, "dmpath") not in mounted:
             evidence = (f"the journal says {state}; nothing is mounted, and no pod has it",)
             yield Finding(STALE_RECORD, Severity.INFO, name, "", evidence)
 

@@ -5,6 +5,7 @@ import threading
 
 import pytest
 
+from volumehost import hookimpl
 from volumehost.errors import WaitTimeoutError
 from volumehost.node.recorded_status import read_status
 
@@ -125,3 +126,16 @@ def test_br54_a_manager_lets_go_within_its_grace_though_a_plugin_hangs(bind, nfs
         _begin(node, _pod(nfs()))
         assert hang.begun.acquire(timeout=30)
     assert "the root directory stays locked until this process ends: volume_mount" in caplog.text
+
+
+def test_br54_nor_does_a_plugin_that_hangs_in_its_shutdown_keep_it(bind, nfs, root, manager, hang, gate, caplog):
+    class Staying(bind):
+        @hookimpl
+        def shutdown(self):
+            hang()
+
+    with manager(Staying(), enter=False, exit_grace=0.1) as node:
+        node.mount_pod(_pod(nfs()), timeout=30)
+    assert hang.begun.acquire(timeout=30)
+    assert "the plugins have not shut down" in caplog.text
+    gate.set()

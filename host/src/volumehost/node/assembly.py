@@ -113,8 +113,7 @@ class NodeParts:
         drained = self.pool.stop(grace)
         drained = self.services.control.stop(max(0.0, end_by - self.services.clock())) and drained
         if drained:
-            for error in self.services.plugins.close():
-                logger.warning("%s", error)
+            drained = self._shut_plugins_down(max(_FLUSH_SECONDS, end_by - self.services.clock()))
         self.host.flush_events(max(_FLUSH_SECONDS, end_by - self.services.clock()) if drained else _FLUSH_SECONDS)
         self.services.journal.close()
         if self.owns_api and drained:
@@ -126,6 +125,21 @@ class NodeParts:
             steps = [f"{entry.name} on {entry.key} at step {entry.step}" for entry in self.pending.running()
                      if entry.thread is not None]  # fmt: skip
             logger.warning("the root directory stays locked until this process ends: %s", "; ".join(steps))
+
+    def _shut_plugins_down(self, seconds: float) -> bool:
+        """Whether all have ended in time: one whose ``shutdown`` hangs may still be at something."""
+        from volumehost.mount.deadline import DeadlineExceededError, DeadlineRunner
+
+        try:
+            errors = DeadlineRunner().run(
+                self.services.plugins.close, timeout=seconds, what="shutting down the plugins"
+            )
+        except DeadlineExceededError as error:
+            logger.warning("the plugins have not shut down: %s", error)
+            return False
+        for each in errors:
+            logger.warning("%s", each)
+        return True
 
 
 def start(settings: Settings) -> NodeParts:

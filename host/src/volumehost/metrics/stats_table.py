@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 #: A measurement that takes longer than this has no answer for now, in seconds.
 DEADLINE_SECONDS: Final = 10.0
 #: What was measured longer ago than this is not told any more, in seconds.
-STALE_SECONDS: Final = 360.0
+STALE_SECONDS: Final = 600.0
 
 #: (unique volume name, pod uid)
 Key = tuple[str, str]
@@ -62,13 +62,14 @@ class StatsTable:
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._lock = threading.Lock()
-        self._entries: dict[Key, Entry] = {}
+        self._pods: dict[str, dict[str, Entry]] = {}
         self._errors: Counter[tuple[str, ...]] = Counter()
 
     def put(self, key: Key, plugin: str, claim: tuple[str, str] | None) -> Entry | None:
         """The entry of a volume that is to be measured now; None while it has not answered yet."""
+        volume, pod_uid = key
         with self._lock:
-            entry = self._entries.setdefault(key, Entry(plugin, claim))
+            entry = self._pods.setdefault(pod_uid, {}).setdefault(volume, Entry(plugin, claim))
             if entry.waiting or entry.begun_at is not None:
                 return None
             entry.waiting = True
@@ -92,24 +93,33 @@ class StatsTable:
     def keep(self, pod_uid: str, volumes: frozenset[str]) -> None:
         """Forget the other volumes of the pod."""
         with self._lock:
-            for key in [key for key in self._entries if key[1] == pod_uid and key[0] not in volumes]:
-                del self._entries[key]
+            kept = {name: entry for name, entry in self._pods.pop(pod_uid, {}).items() if name in volumes}
+            if kept:
+                self._pods[pod_uid] = kept
 
     def newly_hanging(self) -> list[Key]:
         """What has not answered for too long and was not told yet."""
         now = self._clock()
         with self._lock:
-            news = [key for key, entry in self._entries.items() if entry.hangs(now) and not entry.told_hanging]
-            for key in news:
-                self._entries[key].told_hanging = True
+            news = []
+            for pod_uid, entries in self._pods.items():
+                for volume, entry in entries.items():
+                    if entry.hangs(now) and not entry.told_hanging:
+                        entry.told_hanging = True
+                        news.append((volume, pod_uid))
             return news
+
+    def entries(self) -> list[Entry]:
+        """All of them; for tests, and for those who tell."""
+        with self._lock:
+            return [entry for entries in self._pods.values() for entry in entries.values()]
 
     def collect(self) -> Iterator[Metric]:
         """The families, as they are now. Of a claim that several pods use the youngest values are told, once."""
         now = self._clock()
         with self._lock:
-            entries, errors = list(self._entries.values()), Counter(self._errors)
-        entries.sort(key=lambda entry: entry.measured_at)
+            errors = Counter(self._errors)
+        entries = sorted(self.entries(), key=lambda entry: entry.measured_at)
         values: dict[tuple[str, ...], VolumeMetrics] = {
             entry.claim: entry.metrics
             for entry in entries

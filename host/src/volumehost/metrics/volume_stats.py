@@ -38,6 +38,9 @@ PERIOD_SECONDS: Final = 60.0
 JITTER: Final = 1.0
 #: Of so many new pods at most the volumes are measured at once.
 AT_ONCE: Final = 20
+#: So many volumes are measured at most at each look, so that a node with very many spends little on it: they are then
+#: measured more rarely.
+MOST_AT_A_LOOK: Final = 250
 #: How often it is looked whether a pod is due, in seconds.
 LOOK_SECONDS: Final = 5.0
 
@@ -97,8 +100,15 @@ class VolumeStats:
         for uid in self._due.keys() - pods.keys():
             del self._due[uid]
             self._table.keep(uid, frozenset())
-        for uid, complete in pods.items():
-            if self._due.get(uid, now) <= now and self._measure_pod(uid, complete=complete):
+        left = MOST_AT_A_LOOK
+        for uid in sorted(
+            (uid for uid in pods if self._due.get(uid, now) <= now), key=lambda uid: self._due.get(uid, 0.0)
+        ):
+            if left <= 0:
+                break  # the others have waited longest at the next look
+            arranged = self._measure_pod(uid)
+            left -= arranged
+            if arranged or (pods[uid] and not self._of_interest(uid)):
                 self._due[uid] = now + PERIOD_SECONDS * (1 + JITTER * self._chance())
         for volume, uid in self._table.newly_hanging():
             logger.warning(
@@ -113,21 +123,21 @@ class VolumeStats:
 
     # --- one pod --------------------------------------------------------------------------------------------------
 
-    def _measure_pod(self, uid: str, *, complete: bool) -> bool:
-        """Arrange it; False while nothing of interest is mounted yet, or at rest.
-
-        :param complete: whether all that the pod wants is known.
-        """
-        uses = [use for use in self._parts.services.desired.uses_of_pod(uid) if _is_of_interest(use)]
+    def _measure_pod(self, uid: str) -> int:
+        """Arrange it; of how many volumes: those that are mounted, and at rest."""
+        uses = self._of_interest(uid)
         self._table.keep(uid, frozenset(use.volume for use in uses))
-        found = complete and not uses
+        number = 0
         for use in uses:
             mount = self._parts.services.actual.get_mount(use.volume, uid)
             at_rest = not self._parts.pending.is_pending(OperationKey(use.volume, uid))
             if mount is not None and mount.state is MountState.MOUNTED and at_rest:
-                found = True
+                number += 1
                 self._arrange(use, mount)
-        return found
+        return number
+
+    def _of_interest(self, uid: str) -> list[VolumeUse]:
+        return [use for use in self._parts.services.desired.uses_of_pod(uid) if _is_of_interest(use)]
 
     def _arrange(self, use: VolumeUse, mount: MountedVolume) -> None:
         plugin = full_plugin_name(use.plugin.name, use.spec)

@@ -68,7 +68,7 @@ def looked(until):
                 until(lambda: len(plugin.asked) == before + asked and not busy())
 
         def busy():
-            return any(entry.waiting or entry.begun_at is not None for entry in stats._table._entries.values())
+            return any(entry.waiting or entry.begun_at is not None for entry in stats._table.entries())
 
         stats.look_and_wait = look
         return stats
@@ -351,3 +351,24 @@ def test_br52_a_filesystem_whose_server_stopped_holds_up_neither_the_scrape_nor_
     clock.move(DEADLINE_SECONDS + 1)
     until(lambda: set(values(stats, "kubelet_volume_stats_capacity_bytes")) == {("default", "fine")})
     assert values(stats, "volumehost_volume_stats_unanswered") == {("example.com/bind",): 1}
+
+
+def test_very_many_volumes_are_measured_more_rarely_and_in_turn(
+    manager, measuring, claimed, looked, paths, clock, until, monkeypatch
+):
+    monkeypatch.setattr("volumehost.metrics.volume_stats.MOST_AT_A_LOOK", 2)
+    names = [f"claim{number}" for number in range(5)]
+    node = manager(measuring, controllers=False, clock=clock)
+    for name, path in zip(names, paths(*names), strict=True):
+        claimed(node.api, name, path=path)
+        node.mount_pod(pod(name, name=name), timeout=20)
+    stats = looked(node, measuring)
+    for asked in (2, 2, 1):
+        stats.look_and_wait(asked)
+        clock.move(5)
+    assert len(set(measuring.asked)) == 5
+    clock.move(PERIOD_SECONDS)
+    for asked in (2, 2, 1):
+        stats.look_and_wait(asked)
+    assert len(measuring.asked) == 10
+    assert set(measuring.asked[5:]) == set(measuring.asked[:5])

@@ -86,6 +86,9 @@ def test_a_mount_that_the_journal_does_not_tell_of(mounted):
     told = finding(found, "leaked-mount")
     assert (told.subject, told.severity) == (target, "info")
     assert "takes it over" in told.advice
+    done = mounted.repair()
+    assert done.complete
+    assert target in mounts_below(mounted.root)
 
 
 # --- pods that are gone ---------------------------------------------------------------------------------------------

@@ -145,6 +145,8 @@ class _Planner:
     # --- single things ----------------------------------------------------------------------------------------------
 
     def _leaked_mount(self, finding: Finding) -> None:
+        if finding.severity is Severity.INFO:
+            return  # whoever mounts the pod the next time takes it over
         if finding.pod_uid:
             advice = finding.advice or f"if nobody needs it: umount {finding.subject}"
             self._refuse(finding, [Reason("its pod is known, and may want it", advice), *_told(finding)])

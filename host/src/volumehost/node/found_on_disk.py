@@ -256,7 +256,8 @@ def restore_devices(services: Services) -> tuple[int, bool]:
             told = False
             continue
         new = services.actual.enter([_device(plugin, *each) for each in found], ())
-        plugin.hold(*(plugin_user(volume, "") for volume in new))
+        if new:  # who holds it has all of its modules imported
+            plugin.hold(*(plugin_user(volume, "") for volume in new))
         count += len(new)
     return count, told
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from volumehost.errors import ApiError, MountError, StillMountedError, VolumeHostError
 from volumehost.mount.corrupted import is_dead_mount
 from volumehost.node.backoff import Backoff
-from volumehost.node.orphans import OrphanedPod, orphaned_pods, remove_orphans, remove_pod_directory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from volumehost.api.client import ApiClient
     from volumehost.host_services import MountPoint
     from volumehost.node.assembly import NodeParts
+    from volumehost.node.orphans import OrphanedPod
 
 logger = logging.getLogger(__name__)
 
@@ -53,6 +53,8 @@ class OrphanCare:
 
     def find(self) -> list[OrphanedPod]:
         """Pod directories of no known pod, and what keeps each (ORPHAN-01)."""
+        from volumehost.node.orphans import orphaned_pods
+
         actual = self._parts.services.actual
         known = self._pods_in_api()
         known |= {uid for uid in actual.pods() if not all(mount.from_directory for mount in actual.mounts_of_pod(uid))}
@@ -60,6 +62,8 @@ class OrphanCare:
 
     def clean(self, *, dry_run: bool = True) -> list[OrphanedPod]:
         """Unmount and remove what :meth:`find` finds; by default only tell. Never deletes data (BR-84)."""
+        from volumehost.node.orphans import remove_orphans
+
         found = self.find()
         host = self._parts.host
         return found if dry_run else remove_orphans(found, host.layout, host.get_mounter())
@@ -124,6 +128,8 @@ class OrphanCare:
         return len(due) - len(failures)
 
     def _remove_one(self, uid: str, table: list[MountPoint]) -> None:
+        from volumehost.node.orphans import remove_pod_directory
+
         path = self._parts.host.layout.pod_dir(uid)
         below = [mount.path for mount in table if mount.path == path or mount.path.startswith(f"{path}/")]
         for mounted in sorted(below, key=len, reverse=True):

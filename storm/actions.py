@@ -152,12 +152,11 @@ class Actions:
             killed += process.poll() is None
             process.kill()
             process.wait()
-            there = self._world.objects.pods().get(name)
-            if name not in self._world.pods:
-                continue
-            if kind == "unmount":
+            if name not in self._world.pods:  # it ended while the command was about to make it
+                self._world.objects.end_pod(name)
+            elif kind == "unmount":
                 self._world.end(name)  # a wish that was killed is repeated
-            elif there is None:
+            elif name not in self._world.objects.pods():
                 del self._world.pods[name]
         self._commands.clear()
         return killed

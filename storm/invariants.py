@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from storm.expected import Expected
 from storm.place import until
 from storm.world import World
+from volumehost.errors import VolumeHostError
 
 #: What may lie directly below the root directory, for good or while processes run.
 _TOP = re.compile(
@@ -53,6 +54,7 @@ def problems(world: World) -> list[str]:
         *_loop_devices(world),
         *_drivers(world, wanted),
         *_processes(world),
+        *_told(world),
     ]
 
 
@@ -165,6 +167,21 @@ def _drivers(world: World, wanted: Expected) -> Iterator[str]:
     mine += [v.kind for pod in world.pods.values() for v in pod.volumes if v.kind in ("inline", "generic")]
     if len(images) != len(mine):
         yield f"the loop driver has {len(images)} images, not {len(mine)}"
+
+
+def _told(world: World) -> Iterator[str]:
+    """The agent says the same."""
+    try:
+        told = {status.name: status for status in world.status()}
+    except VolumeHostError as error:
+        yield f"the agent tells nothing: {error}"
+        return
+    wanted = {pod.stored_name for pod in world.pods.values()}
+    yield from (f"the agent tells of pod {name}: {told[name].state}" for name in told if name not in wanted)
+    for name in wanted:
+        status = told.get(name)
+        if status is None or not status.ready:
+            yield f"the agent tells of pod {name}: {[v.explain() for v in status.volumes] if status else 'nothing'}"
 
 
 def _processes(world: World) -> Iterator[str]:

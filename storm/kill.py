@@ -235,19 +235,21 @@ Task = tuple[Step, int] | None
 
 #: So often a step is taken in one life before the agent dies at it.
 _COUNTS = (1, 2, 3)
-#: So many kills of one agent at least, in a whole storm.
-KILLS = 520
+#: So many kills of the agent a whole storm aims at, and has at least.
+KILLS, ENOUGH = 540, 500
 #: Tasks of one world; then another one, with nothing behind it, goes on.
 _TASKS = 44
 
 
 def tasks_for(seed: int, kills: int) -> list[Task]:
-    """Each step, and each of its numbers, and between them kills at random until there are enough."""
-    steps: list[Task] = [(step, count) for step in all_steps() for count in _COUNTS]
+    """Each step, and each of its numbers; between them, and after them, kills at random until there are enough."""
+    once = Step("volume_attach", "detach")  # one driver can change its mind in one way
+    steps: list[Task] = [(step, count) for step in all_steps() for count in _COUNTS if count == 1 or step != once]
+    random.Random(seed).shuffle(steps)
     # Most of what goes has to be there first, and the agent that made it is killed too.
-    found: list[Task] = [*steps, *[None] * max(0, kills - int(1.5 * len(steps)))]
-    random.Random(seed).shuffle(found)
-    return found
+    by_chance = max(0, kills - int(1.5 * len(steps)))
+    paired: list[Task] = [task for step in steps for task in (step, None)]
+    return [*paired, *[None] * (by_chance - len(steps))]
 
 
 def rage(seed: int, tasks: Sequence[Task], deadline: float, evidence: str) -> KillCounts:
@@ -288,6 +290,8 @@ def _findings(options: Options, total: KillCounts, worlds: int, seconds: float) 
     unreached = [str(step) for step in all_steps() if step not in reached]
     if unreached and not total.broken and options.rounds is None:
         findings.broken.append(f"the agent did not die at: {', '.join(unreached)}")
+    if total.kills < ENOUGH and not total.broken and options.rounds is None:
+        findings.broken.append(f"{total.kills} kills in the time that there was: {ENOUGH} are wanted")
     findings.figure("kill -9 of the agent", total.kills)
     findings.figure("  before a named step", f"{total.steps.total()} (all {len(reached)} of {len(all_steps())} steps)")
     findings.figure("  at random", total.random)

@@ -47,7 +47,9 @@ class Cook:
         """For the ``count``-th time that the step is taken in one life of the agent."""
         special = {
             Step("volume_attach", "detach"): self._detach_what_needs_no_attachment,
-            Step("volume_mount", "undo-lost-mount"): self._lost_mounts,
+            Step("volume_mount", "undo-lost-mount"): lambda n: self._lost_mounts("volume_mount", "/mount", n),
+            Step("volume_mount", "undo-lost-device"): self._lost_devices,
+            Step("map_volume", "undo-lost-mount"): lambda n: self._lost_mounts("map_volume", "/publish/", n),
             Step("volume_mount", "expand"): lambda n: self._grown_before("fs", n),
             Step("map_volume", "expand"): lambda n: self._grown_before("block", n),
             Step("volume_fs_resize", "expand"): self._grown,
@@ -105,18 +107,32 @@ class Cook:
         volume = self._world.objects.claims()[name].spec.volume_name or ""
         return self._world.objects.volumes()[volume].spec.capacity["storage"]
 
-    def _lost_mounts(self, count: int) -> Recipe:
-        """Somebody unmounts what a pod has."""
+    def _lost_mounts(self, operation: str, which: str, count: int) -> Recipe:
+        """Somebody unmounts what a pod has; the fake driver goes on counting it as published."""
         names: list[str] = []
 
         def trigger() -> None:
             paths = self._world.expected().mounts_of[names[0]]
             self._kept.forget(names[0])
             for path in paths:
-                if path.endswith("/mount"):
+                if path.endswith(which) or which in path.partition("/volumeDevices")[2]:
                     syscalls.umount2(path, 0)
 
-        return Recipe(trigger, lambda: names.append(self._pod("volume_mount", count)), before=True)
+        kind = "fake" if operation == "volume_mount" else "fake-block"
+        return Recipe(trigger, lambda: names.append(self._actions.new_pod(*[kind] * count).name), before=True)
+
+    def _lost_devices(self, count: int) -> Recipe:
+        """Somebody unmounts what a pod has and what the node has for it."""
+        names: list[str] = []
+
+        def trigger() -> None:
+            wanted = self._world.expected().mounts_of[names[0]]
+            self._kept.forget(names[0])
+            for mount in reversed(self._world.place.mounts()):
+                if mount.path in wanted:
+                    syscalls.umount2(mount.path, 0)
+
+        return Recipe(trigger, lambda: names.append(self._actions.new_pod(*["fake"] * count).name), before=True)
 
     def _detach_what_needs_no_attachment(self, _count: int) -> Recipe:
         """The driver's object says from now on that nothing has to be attached, while something is being attached."""

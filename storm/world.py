@@ -21,6 +21,7 @@ from storm.objects import Objects
 from storm.place import Place
 from storm.wishes import FAKE, Pod, Volume, claim, driver_objects, host_path
 from volumehost.agent.client import AgentManager
+from volumehost.node.status import PodStatus
 from volumehost.testing.agents import AgentProcess
 from volumehost_csi_kit.fake import FakeDriverProcess
 
@@ -213,6 +214,14 @@ class World:
         with AgentManager(self.place.root, lambda: self.objects.store) as manager:
             manager.container_mounts(self.objects.pods()[pod.stored_name])
         self.prepared.add(pod.name)
+
+    def status(self) -> list[PodStatus]:
+        """What the agent tells of all pods.
+
+        :raises VolumeHostError: it tells nothing.
+        """
+        with AgentManager(self.place.root, lambda: self.objects.store) as manager:
+            return manager.status()
 
     # --- what must be there -----------------------------------------------------------------------------------------
 

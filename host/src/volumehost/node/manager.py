@@ -9,20 +9,13 @@ import copy
 import os
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from volumehost.errors import (
-    FailedPreconditionError,
-)
-from volumehost.node.assembly import NodeParts, Settings, start
-from volumehost.node.ending import PodEnding
-from volumehost.node.mounting import PodMounting
-from volumehost.node.orphan_care import OrphanCare
+from volumehost.errors import ApiError, FailedPreconditionError
+from volumehost.node.assembly import Settings
+from volumehost.node.at_work import AtWork, begin
 from volumehost.node.pod_objects import DEFAULT_NAMESPACE, apply_pod
-from volumehost.node.unmounting import PodUnmounting
-from volumehost.node.upkeep import Upkeep
 
 if TYPE_CHECKING:
     from volumehost.api.client import ApiClient
@@ -34,10 +27,13 @@ if TYPE_CHECKING:
     from volumehost.loader.events import DynamicPluginProber
     from volumehost.loader.manager import VolumePluginManager
     from volumehost.mount.selinux import SELinux
+    from volumehost.node.assembly import NodeParts
     from volumehost.node.containers import ContainerMounts
+    from volumehost.node.ending import PodEnding
     from volumehost.node.explaining.explanation import PodExplanation
     from volumehost.node.operation_metrics import OperationMetrics
     from volumehost.node.operations import StepObserver
+    from volumehost.node.orphan_care import OrphanCare
     from volumehost.node.orphans import OrphanedPod
     from volumehost.node.status import PodStatus
     from volumehost.storage_driver import StorageDrivers
@@ -47,18 +43,6 @@ POD_TIMEOUT = 123.0
 
 #: How long leaving a manager waits for operations that run, in seconds.
 EXIT_GRACE = 10.0
-
-
-@dataclass(frozen=True, slots=True)
-class _AtWork:
-    """What there is between entering and leaving."""
-
-    parts: NodeParts
-    mounting: PodMounting
-    unmounting: PodUnmounting
-    ending: PodEnding
-    orphans: OrphanCare
-    api: ApiClient
 
 
 class VolumeManager:
@@ -141,7 +125,7 @@ class VolumeManager:
         )
         self._exit_grace = exit_grace
         self._told_pods = told_pods
-        self._at_work: _AtWork | None = None
+        self._at_work: AtWork | None = None
         self._privileged = False
 
     # --- life -------------------------------------------------------------------------------------------------------
@@ -155,32 +139,7 @@ class VolumeManager:
         """
         if self._at_work is not None:
             raise FailedPreconditionError("the manager is at work already", action="entering a VolumeManager")
-        parts = start(self._settings)
-        try:
-            api = parts.host.get_kube_client()
-            if api is None:
-                raise FailedPreconditionError("the manager has no API", action="entering a VolumeManager")
-            orphans = OrphanCare(parts, api, self._settings.clock)
-            unmounting = PodUnmounting(parts, api)
-            ending = PodEnding(parts, api, unmounting, self._settings.clock)
-            self._at_work = at_work = _AtWork(parts, PodMounting(parts), unmounting, ending, orphans, api)
-            upkeep = Upkeep(parts, api, at_work.mounting)
-            parts.claims.changed = at_work.mounting.resolve
-            if parts.services.actual.pods() or parts.found.ended_pods:
-                if not self._told_pods:
-                    upkeep.learn_pods()
-                at_work.unmounting.finish_what_was_begun()
-            elif not self._told_pods:
-                parts.populator.set_known(())
-            parts.reconciler.resync()
-            upkeep.begin()
-            if self._settings.adopt:
-                upkeep.begin_control()
-                upkeep.begin_housekeeping(orphans)
-        except BaseException:
-            self._at_work = None
-            parts.close(self._exit_grace)
-            raise
+        self._at_work = begin(self._settings, told_pods=self._told_pods, exit_grace=self._exit_grace)
         return self
 
     def __exit__(
@@ -357,9 +316,17 @@ class VolumeManager:
     # --- questions --------------------------------------------------------------------------------------------------
 
     def status(self) -> list[PodStatus]:
-        """Every pod in the API and every pod that something is mounted for."""
+        """Every pod in the API, every other one that this manager was told of, and those that something is mounted for.
+
+        While the API cannot be read its pods are told by what is known of them here.
+        """
         parts = self._now.parts
-        pods = self._pods_in_api()
+        try:
+            pods = self._pods_in_api()
+        except ApiError:
+            pods = []
+        known = {pod.metadata.uid for pod in pods}
+        pods += [record.pod for record in parts.populator.records() if record.pod.metadata.uid not in known]
         found = [parts.status.of_pod(pod) for pod in pods]
         known = {pod.metadata.uid for pod in pods}
         found += [parts.status.of_leftover(uid) for uid in parts.services.actual.pods() if uid not in known]
@@ -408,7 +375,7 @@ class VolumeManager:
     # --- inside -----------------------------------------------------------------------------------------------------
 
     @property
-    def _now(self) -> _AtWork:
+    def _now(self) -> AtWork:
         if self._at_work is None:
             raise FailedPreconditionError(
                 "the manager is not at work", action="using a VolumeManager", hint="use it in a with statement"

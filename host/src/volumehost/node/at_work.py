@@ -1,0 +1,64 @@
+"""Begins what a volume manager does between entering and leaving; its one caller is the manager."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from volumehost.errors import FailedPreconditionError
+from volumehost.node.assembly import NodeParts, Settings, start
+from volumehost.node.ending import PodEnding
+from volumehost.node.mounting import PodMounting
+from volumehost.node.orphan_care import OrphanCare
+from volumehost.node.unmounting import PodUnmounting
+from volumehost.node.upkeep import Upkeep
+
+if TYPE_CHECKING:
+    from volumehost.api.client import ApiClient
+
+
+@dataclass(frozen=True, slots=True)
+class AtWork:
+    """What there is between entering and leaving."""
+
+    parts: NodeParts
+    mounting: PodMounting
+    unmounting: PodUnmounting
+    ending: PodEnding
+    orphans: OrphanCare
+    api: ApiClient
+
+
+def begin(settings: Settings, *, told_pods: bool, exit_grace: float) -> AtWork:
+    """Take the root directory, find out what is mounted, go on where a former manager stopped.
+
+    :param told_pods: which pods there are is told by the caller; otherwise the API is asked.
+    :param exit_grace: seconds to wait for what runs when it cannot begin.
+    :raises RootDirectoryError: it cannot be used.
+    :raises RootDirectoryLockedError: another manager works on it.
+    """
+    parts = start(settings)
+    try:
+        api = parts.host.get_kube_client()
+        if api is None:
+            raise FailedPreconditionError("the manager has no API", action="entering a VolumeManager")
+        unmounting = PodUnmounting(parts, api)
+        ending = PodEnding(parts, api, unmounting, settings.clock)
+        at_work = AtWork(parts, PodMounting(parts), unmounting, ending, OrphanCare(parts, api, settings.clock), api)
+        upkeep = Upkeep(parts, api, at_work.mounting)
+        parts.claims.changed = at_work.mounting.resolve
+        if parts.services.actual.pods() or parts.found.ended_pods:
+            if not told_pods:
+                upkeep.learn_pods()
+            unmounting.finish_what_was_begun()
+        elif not told_pods:
+            parts.populator.set_known(())
+        parts.reconciler.resync()
+        upkeep.begin()
+        if settings.adopt:
+            upkeep.begin_control()
+            upkeep.begin_housekeeping(at_work.orphans)
+    except BaseException:
+        parts.close(exit_grace)
+        raise
+    return at_work

@@ -114,6 +114,7 @@ def test_the_shape_of_mount_and_status_in_json(volumehost, manifest, pod_manifes
         "progress",
         "where",
         "selinux",
+        "failedStep",
     ]
     status = volumehost("status", "-o", "json").json()
     assert list(status) == ["rootDir", "managerPid", "notes", "pods"]

@@ -96,8 +96,9 @@ class PodMounting:
             return status
         if record is None:
             raise self._unmounting(pod)
-        missing = [volume for volume in status.volumes if not volume.ready and volume.state != "unused"]
-        details = explain_live(self._parts, pod).details()
+        told = explain_live(self._parts, pod)
+        missing = [volume for volume in told.volumes if volume.sequence]
+        details = told.details()
         name = f"{pod.metadata.namespace}/{pod.metadata.name}"
         text = f"unmounted volumes=[{' '.join(sorted(volume.volume for volume in missing))}]"
         exhausted = self._exhausted(uid)

@@ -1,7 +1,9 @@
 """The agent as a real process, with the installed plugins, on a root directory of its own."""
 
 import contextlib
+import itertools
 import json
+import os
 import sys
 import threading
 import time
@@ -58,11 +60,13 @@ def manifests(tmp_path):
     """The directory of static pods, and how a file comes into it: written aside and renamed, or written in place."""
     directory = tmp_path / "manifests"
     directory.mkdir()
+    times = itertools.count(1)
 
     def put(name, *documents, in_place=False):
         text = documents[0] if isinstance(documents[0], str) else "\n---\n".join(map(json.dumps, documents))
         aside = directory / (name if in_place else f".{name}.new")
         aside.write_text(text)
+        os.utime(aside, (next(times),) * 2)  # it counts as old, and so is taken at the next look
         if not in_place:
             aside.rename(directory / name)
 

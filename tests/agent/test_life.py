@@ -11,6 +11,7 @@ import pytest
 from agent_world import DISK, MEMORY, claim, claimed, is_mounted, mounted_below, pod, pod_directories, volume_path
 
 from volumehost.api.store import EmbeddedStore
+from volumehost.mount import syscalls
 
 pytestmark = pytest.mark.root
 
@@ -33,8 +34,10 @@ def test_br66_memory_outlives_the_agent(running_agent, root, store, until, end):
     assert Path(path, "file").read_text() == "kept"
 
 
-def test_claims_outlive_kill_and_end_with_their_pod(running_agent, root, store, until):
-    """A volume of the loop driver: what was written is there after kill -9; a pod ends when its object says so."""
+def test_br58_claims_outlive_kill_and_lost_mounts_and_end_with_their_pod(running_agent, root, store, until):
+    """A volume of the loop driver: what was written is there after kill -9, also when all was unmounted meanwhile: it
+    is staged and published again. The pod ends when its object says so.
+    """
     agent = running_agent()
     store.create(claim())
     uid = store.create(pod("web", claimed())).metadata.uid
@@ -42,7 +45,11 @@ def test_claims_outlive_kill_and_end_with_their_pod(running_agent, root, store, 
     (path,) = [path for path in mounted_below(root) if f"/pods/{uid}/" in path]
     Path(path, "file").write_text("kept")
     agent.kill()
+    assert Path(path, "file").read_text() == "kept"
+    for mounted in reversed(mounted_below(root)):
+        syscalls.umount2(mounted, 0)
     agent = running_agent()
+    until(lambda: is_mounted(path))
     assert Path(path, "file").read_text() == "kept"
     store.replace_status({**pod("web", claimed()), "status": {"phase": "Succeeded"}})
     until(lambda: mounted_below(root) == [] and pod_directories(root) == [])

@@ -157,8 +157,7 @@ def test_sources_are_asked_about_their_pods(sources, one, two, manager):
     sources.want(one, pod("a"))
     one.problem = "cannot be read"
     assert manager.parts.status.note_of("a") == "cannot be read"
-    untold = "{} has not told its pods yet".format
-    assert manager.parts.status.notes() == [untold("one"), "one: cannot be read", untold("two")]
+    assert manager.parts.status.notes() == ["one: cannot be read", "two has not told its pods yet"]
     assert (sources.kept_by("a"), sources.kept_by("b")) == ("kept by one", "")
     sources.end(one, pod("a"))
     assert manager.ending.kept_by("a") == ""

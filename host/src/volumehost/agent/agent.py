@@ -216,9 +216,9 @@ class Agent:
             store = self._store = LateStore(Layout(root_dir).store_file())
             stack.callback(store.close)
             made: list[VolumeManager] = []
-            if stack.enter_context(self._turn(root_dir, store, made)) is None:
-                return  # told to end while it waited
-            self._work(made[-1])
+            entered = stack.enter_context(self._turn(root_dir, store, made))
+            if entered is not None and not self._stopping.is_set():  # it may have been told to end while it waited
+                self._work(made[-1])
 
     def _turn(self, root_dir: str, store: LateStore, made: list[VolumeManager]) -> AbstractContextManager[object]:
         """A manager, entered when no other has the root directory; None when told to end before."""

@@ -168,10 +168,11 @@ class PodSources:
         with self._lock:
             untold = set(self._untold)
         for source in self._sources:
-            if source.name in untold:
-                yield f"{source.name} has not told its pods yet"
-            for problem in source.problems():
+            problems = source.problems()
+            for problem in problems:
                 yield f"{source.name}: {problem}"
+            if source.name in untold and not problems:
+                yield f"{source.name} has not told its pods yet"
 
     def note_of(self, pod_uid: str) -> str:
         """Why the pod's wish could not be acted upon, or what its source cannot tell of it; "" for neither."""

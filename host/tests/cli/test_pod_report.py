@@ -55,6 +55,15 @@ def test_br83_a_volume_that_is_not_ready_is_explained_in_one_line() -> None:
         assert word in line
 
 
+def test_br83_so_is_one_that_nothing_is_done_about() -> None:
+    lines = unready_lines([pod(VolumeStatus("a", "lost"), VolumeStatus("b", "not-mounted"), VolumeStatus("c", "pending"))])
+    assert lines == [
+        "default/web: volume a: lost, it was mounted, and the kernel no longer shows it",
+        "default/web: volume b: not-mounted, nobody has mounted it yet",
+        "default/web: volume c: pending",
+    ]
+
+
 def test_data_has_every_field_of_a_volume() -> None:
     data = pod_data(pod(FAILED))
     (volume,) = data["volumes"]

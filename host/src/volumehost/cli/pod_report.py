@@ -41,7 +41,7 @@ def unready_lines(pods: Sequence[PodStatus]) -> list[str]:
         f"{pod_label(pod)}: {volume.explain()}"
         for pod in pods
         for volume in pod.volumes
-        if not volume.ready and volume.state != "unused" and (volume.error or volume.operation)
+        if not volume.ready and volume.state != "unused"
     ]
 
 

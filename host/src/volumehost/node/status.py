@@ -69,7 +69,17 @@ class VolumeStatus:
             parts.append(f"last error: {self.error}")
         if self.retry_in is not None:
             parts.append(f"next retry in {self.retry_in:.1f} s")
+        if len(parts) == 1 and self.state in _MEANINGS:
+            parts.append(_MEANINGS[self.state])
         return ", ".join(parts)
+
+
+#: What a state means of a volume that nothing is done about and nothing else is known of.
+_MEANINGS = {
+    "lost": "it was mounted, and the kernel no longer shows it",
+    "not-mounted": "nobody has mounted it yet",
+    "uncertain": "a restart or a failure has left open whether it is mounted",
+}
 
 
 @dataclass(frozen=True, slots=True)

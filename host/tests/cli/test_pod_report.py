@@ -56,7 +56,9 @@ def test_br83_a_volume_that_is_not_ready_is_explained_in_one_line() -> None:
 
 
 def test_br83_so_is_one_that_nothing_is_done_about() -> None:
-    lines = unready_lines([pod(VolumeStatus("a", "lost"), VolumeStatus("b", "not-mounted"), VolumeStatus("c", "pending"))])
+    lines = unready_lines(
+        [pod(VolumeStatus("a", "lost"), VolumeStatus("b", "not-mounted"), VolumeStatus("c", "pending"))]
+    )
     assert lines == [
         "default/web: volume a: lost, it was mounted, and the kernel no longer shows it",
         "default/web: volume b: not-mounted, nobody has mounted it yet",

@@ -264,3 +264,25 @@ def test_br53_a_backoff_shows_its_attempts_and_its_next_one(manager, bind, nfs, 
     del plugin.trouble["set_up"]
     until(lambda: _pod(node).ready)
     assert _explain(node).ready
+
+
+def test_br15_a_plugin_that_went_is_named_with_its_distribution(manager, bind, nfs, pod_with, volume_of, here):
+    """What is mounted is left alone until its plugin is back; what is to be unmounted waits for it."""
+    with manager(bind(), enter=False) as node:
+        node.mount_pod(pod_with(nfs("v")), timeout=20)
+        journal = node._now.parts.services.journal
+        uid = _pod(node).uid
+        (volume,) = [name for name, _ in journal.keys_of_pod(uid)]
+        journal.note({"v": volume, "p": uid, "dist": "acme-bind", "ver": "1.2", "state": "uncertain"})
+    node = manager()
+    told = volume_of(_explain(node))
+    assert (told.state, here(told)) == ("waiting", "plugin")
+    assert "its volume plugin example.com/bind, of acme-bind 1.2, which is not there" in told.waits_for
+    assert "install it again: pip install acme-bind==1.2" in told.advice
+    with pytest.raises(WaitTimeoutError) as caught:
+        node.unmount_pod("web", timeout=0.3)
+    gone = volume_of(_explain(node))
+    assert (gone.direction, here(gone)) == ("unmount", "subpaths")
+    assert any("no volume plugin matched name" in line for line in gone.error)
+    assert "install it again: pip install acme-bind==1.2" in gone.advice
+    assert "acme-bind==1.2" in caught.value.details[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from volumehost.errors import ApiError
+from volumehost.errors import ApiError, PluginLookupError, error_chain
 from volumehost.node.explaining import sequence
 from volumehost.node.explaining.explanation import Point, VolumeExplanation
 
@@ -156,3 +156,28 @@ def argument_of(label: str) -> str:
     """How a command line names the pod of that label."""
     namespace, _, name = label.rpartition("/")
     return name if namespace in {"", "default"} else f"-n {namespace} {name}"
+
+
+def add_missing_plugin(facts: VolumeFacts) -> None:
+    """The plugin that mounted the volume is not there any more: it is left alone until that is back."""
+    status = facts.status
+    facts.here = sequence.PLUGIN
+    facts.waits_for.append(f"its volume plugin {status.plugin}{_origin_words(status)}, which is not there")
+    facts.advice += _install_words(status)
+
+
+def missing_plugin_advice(status: VolumeStatus, error: BaseException | None) -> list[str]:
+    """What to do about an operation that failed since its plugin is not there any more."""
+    missing = any(isinstance(link, PluginLookupError) for link in error_chain(error))
+    return _install_words(status) if missing else []
+
+
+def _origin_words(status: VolumeStatus) -> str:
+    return f", of {status.distribution} {status.version}".rstrip() if status.distribution else ""
+
+
+def _install_words(status: VolumeStatus) -> list[str]:
+    if not status.distribution:
+        return []
+    version = f"=={status.version}" if status.version else ""
+    return [f"install it again: pip install {status.distribution}{version}"]

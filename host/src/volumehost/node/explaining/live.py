@@ -17,10 +17,12 @@ from volumehost.node.explaining.claim_facts import ClaimFacts, claim_facts
 from volumehost.node.explaining.error_words import advice_for, error_lines
 from volumehost.node.explaining.facts import (
     VolumeFacts,
+    add_missing_plugin,
     argument_of,
     driver_of,
     expected_of_driver,
     kind_of_claim,
+    missing_plugin_advice,
 )
 from volumehost.node.explaining.sequence import VolumeKind
 from volumehost.node.hanging import LONG_SECONDS
@@ -63,8 +65,11 @@ class LiveFacts:
         entry = self._parts.pending.find(OperationKey(status.unique_name, pod_uid)) if status.unique_name else None
         if entry is not None:
             self._add_operation(facts, entry, use)
+            facts.advice += missing_plugin_advice(status, entry.backoff.error)
             if mount is not None and facts.unmounting:
                 self._add_users(facts, entry, mount.mount_point or mount.path)
+        elif status.state == "waiting":
+            add_missing_plugin(facts)
         elif use is not None or mount is not None:
             self._add_waiting(facts, status.unique_name, pod_uid)
         else:

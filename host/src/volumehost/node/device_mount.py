@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from volumehost.errors import is_operation_finished_error, is_uncertain_progress_error
 from volumehost.node.journal_format import FAILED, MOUNTED, MOUNTING, UNCERTAIN
 from volumehost.node.operations import OperationFailedError, Services, Steps, plugin_user
+from volumehost.node.own_places import check_place_of_device
 from volumehost.node.states import DeviceState
 from volumehost.volumes import DeviceMounterArgs
 
@@ -28,6 +29,7 @@ def mount_device(services: Services, use: VolumeUse, device_path: str, steps: St
     device_mounter = use.plugin.new_device_mounter()
     try:
         mount_path = device_mounter.get_device_mount_path(use.spec)
+        check_place_of_device(services.host.layout, mount_path)
     except BaseException as error:
         raise failure("GetDeviceMountPath failed", error) from error
     steps.enter("mount-device")

@@ -8,6 +8,7 @@ from volumehost.errors import FailedPreconditionError, SpecError, VolumeHostErro
 from volumehost.hookspecs import DeviceMountableVolumePlugin
 from volumehost.node.journal_format import MOUNTED, UNCERTAIN, UNMOUNTED, UNMOUNTING
 from volumehost.node.operations import NO_FAILURE, Failure, OperationFailedError, Services, Steps, plugin_user
+from volumehost.node.own_places import check_place_of_device
 from volumehost.node.pending import OperationKey
 from volumehost.node.states import Attachability, DeviceState
 from volumehost.spec import BLOCK_MODE
@@ -58,6 +59,12 @@ class DeviceTeardown:
             raise self._failure(prefix, missing)
         return plugin
 
+    def _check_place(self, path: str) -> None:
+        try:
+            check_place_of_device(self._services.host.layout, path)
+        except (OSError, VolumeHostError) as error:
+            raise self._failure(f"{self._words} failed", error) from error
+
     def _finish(self, steps: Steps, plugin: LoadedPlugin) -> None:
         """Check that nobody holds the device open (UNMDEV-05), then forget its mount."""
         volume, services = self._volume, self._services
@@ -106,6 +113,7 @@ class UnmountDeviceOperation(DeviceTeardown):
         steps.enter("plugin")
         plugin = self._find(DeviceMountableVolumePlugin, "UnmountDevice.FindDeviceMountablePluginByName failed")
         path = self._mount_path(plugin)
+        self._check_place(path)
         steps.enter("check-references")
         self._check_references(plugin, path)
         steps.make_intent_durable(required=False)

@@ -42,19 +42,30 @@ class VolumeDirectory(NamedTuple):
 
 
 def volume_directories(layout: Layout) -> Iterator[VolumeDirectory]:
-    """Every volume directory below every pod (RECON-01). Only names are read: a hung mount must not be touched."""
-    for uid in _names(layout.pods_dir()):
-        for base, mode in ((f"{layout.pods_dir()}/{uid}/volumes", FILESYSTEM_MODE),
-                           (f"{layout.pods_dir()}/{uid}/volumeDevices", BLOCK_MODE)):  # fmt: skip
-            for escaped in _names(base):
-                for name in _names(f"{base}/{escaped}"):
-                    path = f"{base}/{escaped}/{name}"
-                    yield VolumeDirectory(uid, unescape_qualified_name(escaped), name, path, mode)
+    """Every volume directory below every pod (RECON-01). Only names are read: a hung mount must not be touched.
+
+    What a link leads to is not looked at: whatever is there is nobody's volume.
+    """
+    for uid in _names(layout.pods_dir(), directories=True):
+        pod_dir = f"{layout.pods_dir()}/{uid}"
+        bases = _names(pod_dir, directories=True)
+        for base, mode in (("volumes", FILESYSTEM_MODE), ("volumeDevices", BLOCK_MODE)):
+            for escaped in _names(f"{pod_dir}/{base}", directories=True) if base in bases else ():
+                plugin_name = unescape_qualified_name(escaped)
+                for name in _names(f"{pod_dir}/{base}/{escaped}"):
+                    yield VolumeDirectory(uid, plugin_name, name, f"{pod_dir}/{base}/{escaped}/{name}", mode)
 
 
-def _names(directory: str) -> list[str]:
+def _names(directory: str, *, directories: bool = False) -> list[str]:
+    """What is in a directory.
+
+    :param directories: only those that are directories themselves, and no links; for where nothing is mounted.
+    """
     try:
-        return sorted(os.listdir(directory))
+        if not directories:
+            return sorted(os.listdir(directory))
+        with os.scandir(directory) as entries:
+            return sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:

@@ -9,6 +9,7 @@ from volumehost.hookspecs import BlockVolumePlugin
 from volumehost.mount.block_path import BlockPathHandler
 from volumehost.node.device_mount import begin_device, device_done, device_failed
 from volumehost.node.operations import MAP_VOLUME
+from volumehost.node.own_places import check_place_of_device
 from volumehost.node.set_up_operation import SetUpOperation, is_mount_point
 from volumehost.node.states import DeviceState, MountState
 
@@ -32,7 +33,7 @@ class MapOperation(SetUpOperation):
         self._check("SetUpDevice")
         steps.make_intent_durable(required=True)  # making a mapper may write the plugin's own record (CSI-BLK-01)
         mapper = self._attempt("NewBlockVolumeMapper initialization failed", self._new_mapper)
-        global_path = self._attempt("GetGlobalMapPath failed", lambda: mapper.get_global_map_path(self._use.spec))
+        global_path = self._attempt("GetGlobalMapPath failed", lambda: self._global_path(mapper))
         attached_path = self._wait_for_attach(steps)
         self._set_up_device(steps, mapper, attached_path, global_path)
         mapped_path = self._map_pod_device(steps, mapper, global_path)
@@ -53,6 +54,11 @@ class MapOperation(SetUpOperation):
                 hint="use volumeMode Filesystem",
             )
         return plugin.new_block_volume_mapper(self._use.spec, self._use.pod)
+
+    def _global_path(self, mapper: BlockVolumeMapper) -> str:
+        path = mapper.get_global_map_path(self._use.spec)
+        check_place_of_device(self._services.host.layout, path)
+        return path
 
     def _set_up_device(self, steps: Steps, mapper: BlockVolumeMapper, device_path: str, global_path: str) -> None:
         """MAP-04, -05: once per device."""

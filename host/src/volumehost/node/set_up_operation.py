@@ -31,10 +31,11 @@ from volumehost.node.operations import (
     use_fields,
     was_stopped,
 )
+from volumehost.node.own_places import check_place_in_pod
 from volumehost.node.pending import OperationKey
 from volumehost.node.recorded_spec import wire_spec
 from volumehost.node.records import MountedVolume
-from volumehost.node.states import MountState
+from volumehost.node.states import DeviceState, MountState
 
 if TYPE_CHECKING:
     from volumehost.node.desired import VolumeUse
@@ -114,8 +115,12 @@ class SetUpOperation:
         return True
 
     def _check(self, exclusive_step: str) -> None:
-        """Whether the node may have it (MOUNTOP-02), and whether the pod may have it beside others (MOUNTOP-05)."""
+        """Whether the node may have it (MOUNTOP-02), and whether the pod may have it beside others (MOUNTOP-05).
+
+        First of all whether its place is our own.
+        """
         use, services = self._use, self._services
+        self._attempt(f"{exclusive_step} failed", self._check_place)
         volume = use.spec.persistent_volume
         if volume is None:
             return
@@ -132,6 +137,10 @@ class SetUpOperation:
                 subject=use.inner_name,
             )
             raise self._failure(f"{exclusive_step} failed", refusal)
+
+    def _check_place(self) -> None:
+        use, layout = self._use, self._services.host.layout
+        check_place_in_pod(layout, use.pod_uid, use.plugin.name, use.inner_name, block=use.is_block)
 
     def _wait_for_attach(self, steps: Steps) -> str:
         use = self._use
@@ -235,6 +244,7 @@ class SetUpOperation:
         use, actual = self._use, self._services.actual
         former = actual.get_mount(use.volume, use.pod_uid)
         try:
+            self._doubt_device(error)
             if former is None:
                 if is_uncertain_progress_error(error) or left_a_mount():
                     actual.put_mount(self._record(MountState.UNCERTAIN, mounter=mounter, mapper=mapper))
@@ -247,6 +257,16 @@ class SetUpOperation:
                 actual.mark_unmounted(use.volume, use.pod_uid)
         except VolumeHostError as problem:  # the failure of marking is only logged (OPERR-05)
             logger.error("the state of volume %s could not be marked: %s", use.volume, problem)  # noqa: TRY400
+
+    def _doubt_device(self, error: BaseException) -> None:
+        """A driver that misses what should have come before has not staged it, or not any more: it is staged anew.
+
+        A call to unstage that had timed out may have been at work still while the volume was staged again.
+        """
+        volume = self._services.actual.get_volume(self._use.volume)
+        missed = any(getattr(link, "code", "") == "FAILED_PRECONDITION" for link in error_chain(error))
+        if missed and volume is not None and volume.device_state is DeviceState.MOUNTED:
+            self._services.actual.mark_device_unmounting(volume.name, volume.device_mount_path)
 
     def failed(self, failure: Failure) -> None:
         """A Warning on the pod (MOUNTOP-13, MAP-12), and let go of what is certainly not mounted."""

@@ -30,6 +30,7 @@ class UnmapOperation(PodTeardown):
             "UnmapVolume.NewUnmapper failed", lambda: _unmapper(plugin, mount.inner_name, mount.pod_uid)
         )
         global_path = self._attempt("UnmapVolume.GetGlobalMapPath failed", lambda: self._global_path(unmapper))
+        self._attempt("UnmapVolume.UnmapBlockVolume failed", self._check_place)
         steps.make_intent_durable(required=False)
         steps.enter("unmap")
         services.actual.mark_uncertain(mount.volume, mount.pod_uid)
@@ -67,6 +68,7 @@ class UnmapDeviceOperation(DeviceTeardown):
         plugin = self._find(BlockVolumePlugin, "UnmapDevice.FindMapperPluginByName failed")
         path = volume.device_mount_path
         name = volume.spec.name() if volume.spec is not None else os.path.basename(os.path.dirname(path))
+        self._check_place(path)
         steps.enter("check-references")
         handler = BlockPathHandler(self._services.host.get_mounter())
         self._check_unused(handler, path)

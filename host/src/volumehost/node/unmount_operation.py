@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from volumehost.errors import PluginLookupError, VolumeHostError
 from volumehost.node.journal_format import UNCERTAIN, UNMOUNTING
 from volumehost.node.operations import Failure, OperationFailedError, Services, Steps, plugin_user, pod_details
+from volumehost.node.own_places import check_place_in_pod
 from volumehost.node.pending import OperationKey
 
 if TYPE_CHECKING:
@@ -58,6 +59,11 @@ class PodTeardown:
             raise self._failure(f"{prefix}.FindPluginByName failed", error) from error
         return plugin
 
+    def _check_place(self) -> None:
+        mount = self._mount
+        layout = self._services.host.layout
+        check_place_in_pod(layout, mount.pod_uid, mount.plugin_name, mount.inner_name, block=mount.is_block)
+
     def _finish(self, steps: Steps, plugin: LoadedPlugin) -> None:
         mount, services = self._mount, self._services
         steps.enter("mark-unmounted")
@@ -97,6 +103,7 @@ class UnmountOperation(PodTeardown):
         unmounter = self._attempt(
             "UnmountVolume.NewUnmounter failed", lambda: plugin.new_unmounter(mount.inner_name, mount.pod_uid)
         )
+        self._attempt("UnmountVolume.TearDown failed", self._check_place)
         steps.make_intent_durable(required=False)
         steps.enter("clean-subpaths")
         pod_dir = services.host.layout.pod_dir(mount.pod_uid)

@@ -1,0 +1,81 @@
+"""Makes sure that where an operation works is below the root directory, and not where a link leads.
+
+Plugins work with paths. With a link among the parents of one (a mistake, an attack, a damaged disk) they would mount,
+unmount and delete what is not the volume's. So the operations ask here before their plugin is called.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from volumehost.errors import RemovalError, UnsafePathError
+from volumehost.mount.safe_path import open_beneath
+
+if TYPE_CHECKING:
+    from volumehost.hosts.layout import Layout
+
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY
+
+
+def check_place_in_pod(layout: Layout, pod_uid: str, plugin_name: str, name: str, *, block: bool) -> None:
+    """Refuse the place of a volume in its pod, and that of its subpaths, if a link leads there.
+
+    What is not there yet is fine. Nothing is asked of what is mounted there, which may hang.
+
+    :raises UnsafePathError: a link is in the way.
+    :raises RemovalError: a file is.
+    """
+    if block:  # the volume itself is a link, to its device
+        _check(layout, layout.pod_volume_device_dir(pod_uid, plugin_name))
+        return
+    volume = layout.pod_volume_dir(pod_uid, plugin_name, name)
+    _check(layout, os.path.dirname(volume), name)
+    _check(layout, layout.pod_subpaths_dir(pod_uid), name)
+
+
+def check_place_of_device(layout: Layout, path: str) -> None:
+    """The same for the place where a device is mounted on the node; one outside of the root directory is not ours.
+
+    :raises UnsafePathError: a link is in the way.
+    :raises RemovalError: a file is.
+    """
+    if path.startswith(f"{layout.root_dir}/"):
+        _check(layout, os.path.dirname(path), os.path.basename(path))
+
+
+def _check(layout: Layout, directory: str, name: str = "") -> None:
+    """:param name: an entry of the directory that must be no link either."""
+    root = os.open(layout.root_dir, _DIRECTORY | os.O_CLOEXEC)
+    try:
+        opened = open_beneath(root, directory[len(layout.root_dir) + 1 :], _DIRECTORY)
+    except FileNotFoundError:
+        return
+    except NotADirectoryError as error:
+        raise RemovalError(
+            f"a part of {directory} is no directory",
+            action="looking at the place of a volume",
+            subject=directory,
+            hint="find out what it is and take it away; nothing was touched",
+        ) from error
+    except UnsafePathError as error:
+        raise _leads_elsewhere(directory) from error
+    finally:
+        os.close(root)
+    try:
+        # By the entry's type in its directory: to ask the thing itself is to ask whatever is mounted there.
+        with os.scandir(opened) as entries:
+            linked = any(entry.name == name and entry.is_symlink() for entry in entries)
+    finally:
+        os.close(opened)
+    if linked:
+        raise _leads_elsewhere(f"{directory}/{name}")
+
+
+def _leads_elsewhere(path: str) -> UnsafePathError:
+    return UnsafePathError(
+        f"a symbolic link is in the path {path}, and leads elsewhere",
+        action="looking at the place of a volume",
+        subject=path,
+        hint="find out who made the link, and take it away; nothing was touched",
+    )

@@ -1,8 +1,11 @@
 """One CSI driver of ten is stopped in its work: the other nine go on, and it is told with its place (BR-52)."""
 
 import contextlib
+import json
 import os
 import signal
+import subprocess
+import sys
 
 import pytest
 
@@ -86,3 +89,29 @@ def test_br52_a_stopped_driver_among_ten_holds_up_only_itself(node, drivers, sto
     until(lambda: all(_volume(node.status(), name).ready for name in hung))
     node.unmount_all(timeout=60)
     nothing_left()
+
+
+EXIT = """
+import json, sys
+from volumehost import VolumeManager
+from volumehost.errors import VolumeHostError
+from volumehost.loader.events import NoProber
+from volumehost_csi.plugin import CSIPlugin
+root, manifests = sys.argv[1:]
+with VolumeManager(root, plugins=[CSIPlugin()], prober=NoProber(), node_name="here", exit_grace=0.5) as manager:
+    for pod in json.loads(manifests):
+        try:
+            manager.mount_pod(pod, timeout=0.2)
+        except VolumeHostError as error:
+            print(type(error).__name__, flush=True)
+"""
+
+
+def test_br54_a_process_ends_though_calls_of_a_stopped_driver_are_under_way(node, stop, pod, root, tmp_path):
+    """Its threads wait in gRPC; none of them keeps the interpreter."""
+    pods = [pod(f"hung-{each}", claims=(), volumes=[{"name": "d", "csi": {"driver": HUNG}}]) for each in range(3)]
+    node.__exit__(None, None, None)
+    stop()
+    command = [sys.executable, "-c", EXIT, root, json.dumps(pods)]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout.split()) == (0, ["WaitTimeoutError"] * 3), done.stderr

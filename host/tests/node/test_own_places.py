@@ -64,9 +64,10 @@ def test_a_restart_does_not_look_behind_links(layout, elsewhere, level):
     assert len(found) == (1 if level != 1 else 0), "what was moved aside is looked at where it may be a volume"
 
 
-def test_links_on_the_way_to_subpaths_are_refused(layout, elsewhere):
-    os.symlink(elsewhere, layout.pod_subpaths_dir("uid-1"))
-    with pytest.raises(UnsafePathError, match="volume-subpaths"):
+@pytest.mark.parametrize("name", ["volume-subpaths", "plugins"])
+def test_links_on_the_way_to_what_belongs_to_a_volume_are_refused(layout, elsewhere, name):
+    os.symlink(elsewhere, f"{layout.pod_dir('uid-1')}/{name}")
+    with pytest.raises(UnsafePathError, match=name):
         check_place_in_pod(layout, "uid-1", PLUGIN, "v", block=False)
 
 

@@ -19,13 +19,15 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY
 
 
 def check_place_in_pod(layout: Layout, pod_uid: str, plugin_name: str, name: str, *, block: bool) -> None:
-    """Refuse the place of a volume in its pod, and that of its subpaths, if a link leads there.
+    """Refuse the place of a volume in its pod, that of its subpaths, and that of what its plugin keeps, if a link leads
+    there.
 
     What is not there yet is fine. Nothing is asked of what is mounted there, which may hang.
 
     :raises UnsafePathError: a link is in the way.
     :raises RemovalError: a file is.
     """
+    _check(layout, layout.pod_plugin_dir(pod_uid, plugin_name), name)
     if block:  # the volume itself is a link, to its device
         _check(layout, layout.pod_volume_device_dir(pod_uid, plugin_name))
         return

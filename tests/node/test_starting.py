@@ -7,6 +7,7 @@ import threading
 
 import pytest
 
+from volumehost.api.objects import Pod
 from volumehost.errors import RootDirectoryError, StoreError, WaitTimeoutError
 from volumehost.loader.events import ProbeResult
 from volumehost.loader.prober import EntryPointProber
@@ -205,3 +206,34 @@ def test_entering_loads_nothing_of_kubernetes(root):
     )
     done = subprocess.run([sys.executable, "-c", program, root], check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_pods_of_a_store_that_was_lost_stay_until_a_command_names_them(manager, make_pod, mounts, root, until):
+    """Another store came in its place: that it lacks them is no word (BR-51). What it tells of goes on as ever."""
+    with manager(enter=False) as node:
+        status = node.mount_pod(make_pod(), timeout=30)
+    paths = {volume.volume: volume.path for volume in status.volumes}
+    with open(f"{paths['scratch']}/precious", "w") as file:
+        file.write("mine")
+    for name in os.listdir(root):
+        if name.startswith("store.sqlite3"):
+            os.unlink(f"{root}/{name}")
+    cache = {"name": "cache", "emptyDir": {"medium": "Memory"}}
+    for adopt in (False, True):  # each time anew
+        with manager(enter=False, adopt=adopt) as node:
+            assert node.mount_pod(make_pod(cache, name="other"), timeout=30).ready
+            assert "stay mounted until" in node.notes()[0]
+            node.unmount_pod("other", timeout=30)
+            assert mounts() == [paths["cache"]]
+    with open(f"{paths['scratch']}/precious") as file:
+        assert file.read() == "mine"
+    with manager(enter=False) as node:
+        node.unmount_pod(status.uid, timeout=30)
+        assert mounts() == []
+    with manager(enter=False) as node:  # from now on it is the store
+        assert node.notes() == []
+        node.mount_pod(make_pod(cache, name="other"), timeout=30)
+        node.api.patch(Pod, "other", {"metadata": {"finalizers": None}}, "default")
+        node.api.delete(Pod, "other", "default")
+    with manager(enter=False):
+        until(lambda: mounts() == [])

@@ -199,8 +199,9 @@ def test_a_manager_that_cannot_open_the_store_lets_go_of_the_root_directory(mana
 def test_recon51_an_agent_tears_down_what_only_directories_tell_of(manager, bind, nfs, mounts, root, until):
     with manager(bind(), enter=False) as node:
         node.mount_pod(_pod(nfs("a")), timeout=20)
+        node.api.patch(Pod, "web", {"metadata": {"finalizers": None}}, "default")
+        node.api.delete(Pod, "web", "default")
     os.unlink(f"{root}/volumes.journal")
-    _forget_store(root)
     manager(bind(), adopt=True)
     until(lambda: mounts() == [])
 

@@ -130,6 +130,18 @@ class EmbeddedStore:
         self._database.close()
         self._commits.announce()
 
+    @property
+    def identity(self) -> str:
+        """Tells this store from every other, also from one that comes in its place when it was lost.
+
+        "" for a store that has none, since an early version made it.
+        """
+        with self._database.read() as connection:
+            columns = {row[1] for row in connection.execute("PRAGMA table_info(versions)")}
+            if "identity" not in columns:
+                return ""
+            return str(connection.execute("SELECT identity FROM versions").fetchone()[0])
+
     # --- reading -----------------------------------------------------------------------------------------------
 
     def get(self, kind: type[T], name: str, namespace: str = "") -> T:

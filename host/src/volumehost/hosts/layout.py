@@ -102,6 +102,10 @@ class Layout:
         """The embedded API store."""
         return f"{self.root_dir}/store.sqlite3"
 
+    def store_identity_file(self) -> str:
+        """Which store was used last."""
+        return f"{self.root_dir}/store.identity"
+
     def config_file(self) -> str:
         """The host's configuration, which may be absent."""
         return f"{self.root_dir}/config.toml"

@@ -10,6 +10,7 @@ from volumehost.node.assembly import NodeParts, Settings, start
 from volumehost.node.ending import PodEnding
 from volumehost.node.mounting import PodMounting
 from volumehost.node.orphan_care import OrphanCare
+from volumehost.node.store_witness import StoreWitness
 from volumehost.node.unmounting import PodUnmounting
 from volumehost.node.upkeep import Upkeep
 
@@ -26,6 +27,7 @@ class AtWork:
     unmounting: PodUnmounting
     ending: PodEnding
     orphans: OrphanCare
+    witness: StoreWitness
     api: ApiClient
 
 
@@ -44,20 +46,22 @@ def begin(settings: Settings, *, told_pods: bool, exit_grace: float) -> AtWork:
             raise FailedPreconditionError("the manager has no API", action="entering a VolumeManager")
         unmounting = PodUnmounting(parts, api)
         ending = PodEnding(parts, api, unmounting, settings.clock)
-        at_work = AtWork(parts, PodMounting(parts), unmounting, ending, OrphanCare(parts, api, settings.clock), api)
-        upkeep = Upkeep(parts, api, at_work.mounting)
+        orphans, witness = OrphanCare(parts, api, settings.clock), StoreWitness(parts, api)
+        at_work = AtWork(parts, PodMounting(parts), unmounting, ending, orphans, witness, api)
+        upkeep = Upkeep(parts, api, at_work.mounting, witness)
         parts.claims.changed = at_work.mounting.resolve
         if parts.services.actual.pods() or parts.found.ended_pods:
             if not told_pods:
                 upkeep.learn_pods()
             unmounting.finish_what_was_begun()
         elif not told_pods:
+            witness.pods_to_keep(())
             parts.populator.set_known(())
         parts.reconciler.resync()
         upkeep.begin()
         if settings.adopt:
             upkeep.begin_control()
-            upkeep.begin_housekeeping(at_work.orphans)
+            upkeep.begin_housekeeping(orphans)
     except BaseException:
         parts.close(exit_grace)
         raise

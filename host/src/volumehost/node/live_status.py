@@ -51,6 +51,7 @@ class LiveStatus:
         self.note_of: Callable[[str], str] = lambda _uid: ""
         #: What they should know of who asks for the status of all pods.
         self.notes: Callable[[], list[str]] = list
+        self.warning = ""
         #: Why pods of which nothing is mounted any more are not gone yet, by their uid.
         self.unfinished: dict[str, str] = {}
 

@@ -248,9 +248,10 @@ class VolumeManager:
         """
         known = {pod.metadata.uid: pod for pod in pods}
         parts, unmounting = self._now.parts, self._now.unmounting
-        parts.populator.set_known(known.values())
+        kept = self._now.witness.pods_to_keep(known.keys())
+        parts.populator.set_known(known.values(), kept)
         for uid, (namespace, name) in unmounting.mounted_pods([]).items():
-            if uid not in known and not parts.populator.may_mount(uid):
+            if uid not in known and uid not in kept and not parts.populator.may_mount(uid):
                 unmounting.begin(uid, namespace, name)
         parts.reconciler.resync()
 
@@ -299,7 +300,8 @@ class VolumeManager:
 
     def notes(self) -> list[str]:
         """What should be known beside the status of pods: what whoever tells this manager of pods cannot read."""
-        return self._now.parts.status.notes()
+        status = self._now.parts.status
+        return [status.warning] * bool(status.warning) + status.notes()
 
     def drain(self, *, timeout: float = POD_TIMEOUT) -> None:
         """Take everything that is mounted off the node, in order; the pods stay, for the next manager (BR-54).

@@ -132,9 +132,12 @@ class Populator:
         if self._resolver.selinux is not None:
             self._resolver.selinux.forget(pod_uid)
 
-    def set_known(self, pods: Iterable[Pod]) -> None:
-        """All sources have told their pods: these are all there are."""
-        known: set[str] = set()
+    def set_known(self, pods: Iterable[Pod], kept: Iterable[str] = ()) -> None:
+        """All sources have told their pods: these are all there are.
+
+        :param kept: UIDs of others that must not count as gone.
+        """
+        known: set[str] = set(kept)
         ended: set[str] = set()
         for pod in pods:
             (ended if workload_has_ended(pod) else known).add(pod.metadata.uid)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from volumehost.node.assembly import NodeParts
     from volumehost.node.mounting import PodMounting
     from volumehost.node.orphan_care import OrphanCare
+    from volumehost.node.store_witness import StoreWitness
 
 logger = logging.getLogger(__name__)
 
@@ -39,10 +40,11 @@ EXPIRE_SECONDS = 300.0
 class Upkeep:
     """Runs on the parts of a manager, until they are closed."""
 
-    def __init__(self, parts: NodeParts, api: ApiClient, mounting: PodMounting) -> None:
+    def __init__(self, parts: NodeParts, api: ApiClient, mounting: PodMounting, witness: StoreWitness) -> None:
         self._parts = parts
         self._api = api
         self._mounting = mounting
+        self._witness = witness
 
     def begin(self) -> None:
         """Arrange what comes again and again."""
@@ -56,7 +58,8 @@ class Upkeep:
         from volumehost.api.objects import Pod
 
         try:
-            self._parts.populator.set_known(self._api.list(Pod).items)
+            pods = self._api.list(Pod).items
+            self._parts.populator.set_known(pods, self._witness.pods_to_keep({pod.metadata.uid for pod in pods}))
         except ApiError as error:
             logger.warning("pods are not known yet, nothing is unmounted: %s", error)
             self._parts.later(LEARN_SECONDS, self._learn_again)

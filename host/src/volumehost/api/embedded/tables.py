@@ -10,6 +10,7 @@ from volumehost.errors import StoreError
 APPLICATION_ID = 0x76687374
 
 #: ``objects`` holds the present state, ``changes`` the recent history for watchers. Both hold whole objects as JSON.
+#: ``identity`` tells this store from another one that came in its place.
 _VERSION_1 = """
 CREATE TABLE objects (
     kind TEXT NOT NULL,
@@ -28,9 +29,10 @@ CREATE TABLE changes (
 CREATE TABLE versions (
     one INTEGER PRIMARY KEY CHECK (one = 1),
     latest INTEGER NOT NULL,
-    forgotten INTEGER NOT NULL
+    forgotten INTEGER NOT NULL,
+    identity TEXT NOT NULL
 );
-INSERT INTO versions VALUES (1, 0, 0);
+INSERT INTO versions VALUES (1, 0, 0, lower(hex(randomblob(16))));
 """
 
 #: One script for each version; opening an older file runs those that it lacks, in one transaction.

@@ -293,6 +293,20 @@ def test_br58_after_a_reboot_it_is_staged_and_published_again(manager, driver, c
         node.unmount_pod("web", timeout=60)
 
 
+@pytest.mark.parametrize("mode", ["Filesystem", "Block"])
+def test_a_driver_that_misses_the_stage_is_asked_to_stage_again(
+    manager, driver, claim, pod, node_calls, nothing_left, mode
+):
+    """As when an unstage that had timed out was at work still while the volume was staged again for the next pod."""
+    node = manager(attach_required=False)
+    claim(node.api, mode=mode)
+    driver.script(Rule("NodePublishVolume", code="FAILED_PRECONDITION"))
+    node.mount_pod(pod() if mode == "Filesystem" else pod(claims=(), devices=("claim",)), timeout=60)
+    assert node_calls() == ["NodeStageVolume", "NodePublishVolume", "NodeStageVolume", "NodePublishVolume"]
+    node.unmount_pod("web", timeout=60)
+    nothing_left()
+
+
 def _forget_outcomes(root):
     """Leave the journal as a process does that is killed before it has written down how its set-ups went."""
     journal = Journal(f"{root}/volumes.journal", boot_id="one")

@@ -198,6 +198,24 @@ def test_a_static_pod_gets_a_claim(agent, manifests, root, store, until):
     until(lambda: mounted_below(root) == [] and pod_directories(root) == [])
 
 
+def test_two_manifests_with_one_pod_name(agent, manifests, root, mirror, store, until, volumehost):
+    """One is mounted and shown in the store, once and for all; the other is told of until the first one goes."""
+    manifests("b.yaml", pod())
+    agent()
+    until(mirror)
+    uid = mirror().metadata.uid
+    manifests("a.yaml", pod("web", {**MEMORY, "name": "other"}))
+    until(lambda: "has one of that name" in volumehost("status").stderr)
+    manifests("more.yaml", pod("more"))
+    until(lambda: mirror("more") is not None)
+    assert mirror().metadata.uid == uid
+    version = store.list(Pod).resource_version
+    os.unlink(f"{manifests.path}/b.yaml")
+    until(lambda: [Path(path).name for path in mounted_below(root)].count("other") == 1)
+    until(lambda: mirror() is not None and mirror().metadata.uid != uid and uid not in pod_directories(root))
+    assert int(store.list(Pod).resource_version) - int(version) < 10, "the store is not written again and again"
+
+
 @pytest.mark.parametrize("trouble", ["garbage", "directory"])
 def test_br54_static_pods_are_mounted_without_the_store(agent, manifests, root, until, trouble):
     """The store cannot be read: static pods are mounted, ended, mounted again by the next agent all the same."""

@@ -11,6 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
+from volumehost.agent.static_manifests import read_static_pods
 from volumehost.agent.static_pods import StaticPods
 
 
@@ -166,6 +167,52 @@ def test_looking_again_tells_every_pod(source, sources, put):
     source.look_again()
     source._look(sources)
     assert sources.log == [("want", "a-node")] * 2
+
+
+def test_of_two_pods_with_one_name_the_first_is_wanted_until_it_goes(source, sources, put, directory, caplog):
+    """Not both, which would share their name in the store, and not now the one and then the other (BR-09)."""
+    put("b.yaml", "web", "other")
+    source._look(sources)
+    put("a.yaml", "web")
+    put("c.yaml", "web")
+    for _ in range(3):
+        source._look(sources)
+    assert sources.log == [("want", "web-node"), ("want", "other-node")]
+    assert sources.complete, "that a pod is refused keeps nobody waiting"
+    assert caplog.text.count(f"{directory}/b.yaml has one of that name") == 2
+    assert [problem.partition(":")[0] for problem in source.problems()] == [
+        f"{directory}/a.yaml",
+        f"{directory}/c.yaml",
+    ]
+    put("b.yaml", "other")
+    source._look(sources)
+    source._look(sources)
+    assert sources.log[2:] == [("end", "web-node"), ("want", "other-node"), ("want", "web-node")]
+    assert [problem.partition(":")[0] for problem in source.problems()] == [f"{directory}/c.yaml"]
+    os.unlink(directory / "a.yaml")
+    source._look(sources)
+    source._look(sources)
+    assert sources.log[5:] == [("end", "web-node"), ("want", "web-node")]
+    assert source.problems() == []
+
+
+def test_of_two_pods_with_one_name_the_mounted_one_goes_on_after_a_restart(source, sources, put, directory, manager):
+    path = str(directory / "b.yaml")
+    put("a.yaml", "web")
+    put("b.yaml", "web")
+    manager.in_use.update(read_static_pods(path, "node")[0])
+    source._look(sources)
+    assert [name for name, file in source._files.items() if file.told] == ["b.yaml"]
+    assert sources.log == [("want", "web-node")]
+
+
+def test_two_pods_of_one_name_in_one_file(source, sources, directory, pod_document):
+    documents = [pod_document("web"), {**pod_document("web"), "spec": {"containers": [{"name": "d", "image": "i"}]}}]
+    (directory / "a.yaml").write_text("\n---\n".join(map(json.dumps, documents)))
+    os.utime(directory / "a.yaml", (1, 1))
+    source._look(sources)
+    assert sources.log == [("want", "web-node")]
+    assert "a.yaml has one of that name" in source.problems()[0]
 
 
 class Directory(RuleBasedStateMachine):

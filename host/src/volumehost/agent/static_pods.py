@@ -31,13 +31,18 @@ LOOK_SECONDS: Final = 0.4
 
 @dataclass(slots=True)
 class _File:
-    """One file. ``seen`` is its content at the last look, ``read`` the one that ``pods`` come from."""
+    """One file. ``seen`` is its content at the last look, ``read`` the one that ``pods`` come from, by their uids.
+
+    ``told``: those that are wanted. ``refused``: why the others are not.
+    """
 
     seen: Stamp | None = None
     read: Stamp | None = None
     missing: bool = False
     problem: str = ""
     pods: dict[str, Pod] = field(default_factory=dict)
+    told: dict[str, Pod] = field(default_factory=dict)
+    refused: dict[str, str] = field(default_factory=dict)
 
     @property
     def settled(self) -> bool:
@@ -48,19 +53,22 @@ class _File:
 class StaticPods:
     """A PodSource over one directory.
 
-    A pod's uid is that of its content: a file that changes ends the old pod and brings a new one.
+    A pod's uid is that of its content: a file that changes ends the old pod and brings a new one. Of several pods with
+    one name only one is wanted: the one that was there before, at the start one that is mounted, else the one of the
+    file that comes first by its name.
     """
 
     name = "static pods"
 
     def __init__(self, manager: VolumeManager, directory: str) -> None:
         self.directory = os.path.abspath(directory)
+        self._manager = manager
         self._node_name = manager.host.get_node_name()
         self._recorder = manager.host.get_event_recorder()
         self._mirrors = MirrorPods(manager)
         self._files: dict[str, _File] = {}
         self._problem = "it was not looked at yet"
-        self._told = False
+        self._told = self._changed = False
         self._stop = threading.Event()
 
     def start(self, sources: PodSources) -> None:
@@ -79,15 +87,17 @@ class StaticPods:
     def problems(self) -> list[str]:
         """What cannot be read, and why."""
         found = [f"{self.directory}: {self._problem}"] if self._problem else []
-        files = sorted(self._files.items())
-        return found + [f"{self.directory}/{name}: {file.problem}" for name, file in files if file.problem]
+        for name, file in sorted(self._files.items()):
+            of_file = [file.problem] * bool(file.problem) + list(file.refused.values())
+            found += [f"{self.directory}/{name}: {problem}" for problem in of_file]
+        return found
 
     def problem_of(self, pod: Pod) -> str:
         """Why what is mounted for the pod may be out of date, "" when it is not."""
         if self._problem:
             return f"its manifest cannot be looked at: {self._problem}"
         for file in list(self._files.values()):
-            if pod.metadata.uid in file.pods and file.problem:
+            if pod.metadata.uid in file.told and file.problem:
                 return f"its manifest cannot be read, what is mounted stays: {file.problem}"
         return ""
 
@@ -128,11 +138,13 @@ class StaticPods:
                 self._gone(sources, name)
         for name, stamp in found.items():
             self._there(sources, name, stamp)
+        if self._changed:
+            self._share_names(sources)
         if not self._told and all(file.settled for file in self._files.values()):
             self._told = True
             sources.told(self)
         if self._told:
-            self._mirrors.refresh(pod for file in self._files.values() for pod in file.pods.values())
+            self._mirrors.refresh(pod for file in self._files.values() for pod in file.told.values())
 
     def _list(self) -> dict[str, Stamp | OSError]:
         """Each manifest's name with what tells its content, or why that cannot be told. Links are followed."""
@@ -159,7 +171,8 @@ class StaticPods:
             file.missing = True
             return
         del self._files[name]
-        for pod in file.pods.values():
+        self._changed = True
+        for pod in file.told.values():
             logger.info("%s/%s is gone: pod %s ends", self.directory, name, _label(pod))
             sources.end(self, pod)
 
@@ -185,13 +198,36 @@ class StaticPods:
             self._tell_file(name, file, str(error))
             return
         self._tell_file(name, file, "")
-        for uid, pod in file.pods.items():
-            if uid not in pods:
+        file.pods, self._changed = pods, True
+        for uid, pod in list(file.told.items()):
+            if uid in pods:
+                file.told[uid] = pods[uid]
+                sources.want(self, pods[uid])
+            else:
+                del file.told[uid]
                 logger.info("%s/%s has changed: pod %s ends", self.directory, name, _label(pod))
                 sources.end(self, pod)
-        file.pods = pods
-        for pod in pods.values():
-            sources.want(self, pod)
+
+    def _share_names(self, sources: PodSources) -> None:
+        """Want the pods whose names no other has, and refuse the others for as long as that is so."""
+        self._changed = False
+        files = sorted(self._files.items())
+        holders = {_label(pod): name for name, file in files for pod in file.told.values()}
+        waiting = [(name, file, pod) for name, file in files for uid, pod in file.pods.items() if uid not in file.told]
+        for name, file, pod in sorted(waiting, key=lambda each: not self._manager.may_be_in_use(each[2].metadata.uid)):
+            holder = holders.setdefault(_label(pod), name)
+            if holder == name and not any(_label(other) == _label(pod) for other in file.told.values()):
+                file.told[pod.metadata.uid] = pod
+                sources.want(self, pod)
+        for name, file in files:
+            refused = {
+                uid: f"pod {_label(pod)} is not mounted: {self.directory}/{holders[_label(pod)]} has one of that name"
+                for uid, pod in file.pods.items()
+                if uid not in file.told
+            }
+            for uid in refused.keys() - file.refused.keys():
+                logger.warning("%s/%s: %s", self.directory, name, refused[uid])
+            file.refused = refused
 
     # --- telling ----------------------------------------------------------------------------------------------------
 
@@ -204,7 +240,7 @@ class StaticPods:
         if problem and problem != file.problem:
             logger.warning("a static pod's manifest cannot be read, its pods stay as they are: %s/%s: %s",
                            self.directory, name, problem)  # fmt: skip
-            for pod in file.pods.values():
+            for pod in file.told.values():
                 if self._recorder is not None:
                     self._recorder.event(pod, "Warning", "FailedValidation", f"its manifest cannot be read: {problem}")
         file.problem = problem

@@ -79,6 +79,8 @@ def test_a_command_does_not_end_a_static_pod(agent, manifests, root, store, mirr
     refused = volumehost("unmount", mirror().metadata.name)
     assert refused.returncode == 1
     assert f"it is a static pod, which ends when {manifests.path}/web.yaml is removed" in refused.stderr
+    assert volumehost("delete", "pod", mirror().metadata.name).returncode == 1
+    until(lambda: mirror().metadata.deletion_timestamp is None)  # its object is made anew
     partly = volumehost("unmount", "--all")
     assert partly.returncode == 1
     assert "which ends when" in partly.stderr

@@ -17,7 +17,7 @@ class Told:
     """Stands in for PodSources: the last word on each pod."""
 
     def __init__(self):
-        self.last, self.count, self.complete = {}, 0, threading.Event()
+        self.last, self.count, self.complete, self.touched = {}, 0, threading.Event(), []
 
     def _tell(self, pod, word):
         self.last[pod.metadata.name] = word
@@ -43,7 +43,7 @@ def sources():
 
 @pytest.fixture
 def source(manager, sources):
-    made = StoredPods(manager)
+    made = StoredPods(manager, lambda: sources.touched.append(True))
     yield made
     made.stop()
 
@@ -66,6 +66,9 @@ def test_the_store_is_followed(source, sources, store, pod_document, manager, un
     source.start(sources)
     assert sources.complete.wait(30)
     assert sources.last == {"there": "want"}
+    store.patch(Pod, "mirror", {"metadata": {"finalizers": [FINALIZER]}}, "default")
+    store.delete(Pod, "mirror", "default")
+    until(lambda: sources.touched)
     store.create(pod_document("later"))
     until(lambda: sources.last.get("later") == "want")
     store.replace_status({**pod_document("later"), "status": {"phase": "Failed"}})
@@ -157,7 +160,7 @@ def test_the_finalizer_comes_before_the_first_mount(source, store, pod_document)
 
 def test_static_pods_without_their_directory_stay(manager, sources, store, pod_document, until):
     store.create(pod_document("web", annotations={MIRROR_ANNOTATION: "a" * 32}))
-    source = StoredPods(manager, with_mirrors=True)
+    source = StoredPods(manager)
     source.start(sources)
     until(lambda: sources.last == {"web": "keep"})
     assert "--static-pods" in source.problem_of(store.get(Pod, "web", "default"))

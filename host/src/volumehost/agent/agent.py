@@ -276,11 +276,10 @@ class Agent:
         service.stop(time.monotonic() + self.settings.grace)
 
     def _make_sources(self, manager: VolumeManager) -> list[PodSource]:
-        sources: list[PodSource] = []
-        if self.settings.static_pods is not None:
-            sources.append(StaticPods(manager, self.settings.static_pods))
-        sources.append(StoredPods(manager, with_mirrors=self.settings.static_pods is None))
-        return sources
+        if self.settings.static_pods is None:
+            return [StoredPods(manager)]
+        static_pods = StaticPods(manager, self.settings.static_pods)
+        return [static_pods, StoredPods(manager, static_pods.mirror_touched)]
 
 
 def _metrics() -> NodeMetrics:

@@ -90,9 +90,21 @@ class MirrorPods:
                 release_pod(self._api, metadata.name, metadata.namespace, metadata.uid)
             found = find_pod(self._api, metadata.name, metadata.namespace)
         if found is None:
-            self._api.create(_mirror(pod))
+            self._create(pod)
         elif found.metadata.uid != metadata.uid:
             self._due = time.monotonic()  # its volumes are being unmounted: it goes soon
+
+    def _create(self, pod: Pod) -> None:
+        try:
+            self._api.create(_mirror(pod))
+        except AlreadyExistsError:
+            found = find_pod(self._api, pod.metadata.name, pod.metadata.namespace)
+            if found is not None and found.metadata.uid != pod.metadata.uid:  # else another thread was at it
+                raise
+
+    def refresh_soon(self) -> None:
+        """Compare the objects with the pods the next time that somebody asks: one of them was touched."""
+        self._due = 0.0
 
     def _tell(self, error: VolumeHostError) -> None:
         self._due = time.monotonic() + (1.0 if isinstance(error, ApiError) else REFRESH_SECONDS)

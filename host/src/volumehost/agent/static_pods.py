@@ -84,6 +84,10 @@ class StaticPods:
         for file in list(self._files.values()):
             file.read = None
 
+    def mirror_touched(self) -> None:
+        """Somebody deleted the object of a static pod: the pod is there all the same."""
+        self._mirrors.refresh_soon()
+
     def problems(self) -> list[str]:
         """What cannot be read, and why."""
         found = [f"{self.directory}: {self._problem}"] if self._problem else []

@@ -13,6 +13,8 @@ from volumehost.node.pod_objects import FINALIZER, keep_pod
 from volumehost.node.pods import workload_has_ended
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from volumehost.agent.pod_sources import PodSources
     from volumehost.api.objects import Pod
     from volumehost.node.manager import VolumeManager
@@ -33,10 +35,13 @@ class StoredPods:
 
     name = "store"
 
-    def __init__(self, manager: VolumeManager, *, with_mirrors: bool = False) -> None:
-        """:param with_mirrors: nobody else tells of static pods: those that the store shows stay as they are."""
+    def __init__(self, manager: VolumeManager, mirror_touched: Callable[[], None] | None = None) -> None:
+        """:param mirror_touched: called when the object of a static pod is deleted, by whoever tells of such pods.
+
+        When nobody does, those that the store shows stay as they are.
+        """
         self._manager = manager
-        self._with_mirrors = with_mirrors
+        self._mirror_touched = mirror_touched
         self._api = manager.api
         self._node_name = manager.host.get_node_name()
         #: UID to the pod as it was told last.
@@ -123,13 +128,19 @@ class StoredPods:
         for event in self._api.watch(Pod, resource_version=listed.resource_version, stop=self._again.is_set):
             if event.type == "DELETED":
                 self._gone(sources, event.object.metadata.uid)
+                if self._mirror_touched is not None and is_mirror(event.object):
+                    self._mirror_touched()
             elif event.type != "BOOKMARK":
                 self._seen(sources, event.object)
 
     def _seen(self, sources: PodSources, pod: Pod) -> None:
         uid = pod.metadata.uid
         mirror = is_mirror(pod)
-        if (mirror and not self._with_mirrors) or pod.spec.node_name not in ("", self._node_name):
+        if pod.spec.node_name not in ("", self._node_name):
+            return
+        if mirror and self._mirror_touched is not None:
+            if pod.metadata.deletion_timestamp is not None:
+                self._mirror_touched()
             return
         former, self._pods[uid] = self._pods.get(uid), pod
         if former is not None and _of_interest(former) == _of_interest(pod):

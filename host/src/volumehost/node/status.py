@@ -129,8 +129,10 @@ def pod_state(volumes: tuple[VolumeStatus, ...], *, ending: bool) -> str:
 
 def waits_for_word(pod: Pod, *, in_use: bool) -> str:
     """The note on a pod that is deleted and stays mounted: nobody has said that its workload has ended (BR-51)."""
+    from volumehost.api.mirrors import is_mirror
+
     metadata = pod.metadata
-    if metadata.deletion_timestamp is None or not in_use:
+    if metadata.deletion_timestamp is None or not in_use or is_mirror(pod):
         return ""
     namespace = "" if metadata.namespace == "default" else f"-n {metadata.namespace} "
     return (

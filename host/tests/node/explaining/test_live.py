@@ -286,3 +286,39 @@ def test_br15_a_plugin_that_went_is_named_with_its_distribution(manager, bind, n
     assert any("no volume plugin matched name" in line for line in gone.error)
     assert "install it again: pip install acme-bind==1.2" in gone.advice
     assert "acme-bind==1.2" in caught.value.details[0]
+
+
+def test_a_mounted_volume_that_could_not_be_refreshed_is_ready_and_told(
+    manager, bind, nfs, pod_with, volume_of, fails, until
+):
+    plugin = bind()
+    plugin.remount = True
+    node = manager(plugin)
+    node.mount_pod(pod_with(nfs("v")), timeout=20)
+    plugin.trouble["set_up"] = fails(OperationError("the token has expired", hint="renew it"))
+    node.mount_pod(pod_with(nfs("v")), timeout=20)
+    until(lambda: volume_of(_explain(node)).error)
+    told = _explain(node)
+    assert (told.ready, told.summary) == (True, "all volumes are mounted")
+    volume = volume_of(told)
+    assert (volume.sequence, volume.advice) == ((), ("renew it",))
+    text = "\n".join(told.lines())
+    assert "the token has expired" in text
+    assert "what to do: renew it" in text
+    assert "the others" not in text
+
+
+def test_br15_what_belongs_to_no_known_pod_is_left_alone_and_says_why(manager, bind, nfs, pod_with, volume_of, root):
+    with manager(bind(), enter=False) as node:
+        node.mount_pod(pod_with(nfs("v")), timeout=20)
+        journal, uid = node._now.parts.services.journal, _pod(node).uid
+        journal.note(*({"v": name, "p": uid, "state": "uncertain"} for name, _ in journal.keys_of_pod(uid) if name))
+    for name in os.listdir(root):
+        if name.startswith("store.sqlite3"):
+            os.unlink(f"{root}/{name}")
+    node = manager(bind(), told_pods=True)
+    (status,) = node.status()
+    told = node.explain(status)
+    assert (told.label, told.notes) == ("default/web", ("the pod is not in the API",))
+    assert volume_of(told).waits_for == ("the list of all pods: before that is known, nothing is unmounted",)
+    node.set_known_pods([])

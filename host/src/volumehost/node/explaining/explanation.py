@@ -123,10 +123,10 @@ class PodExplanation(msgspec.Struct, frozen=True, rename="camel"):
         found = [f"pod {self.label}: {self.summary}"]
         found += _block("waits for", self.waits_for)
         found += _block("what to do", self.advice)
-        for volume in self.volumes:
-            if volume.sequence:
-                found += ["", *volume.lines()]
-        rest = [f"{each.volume} ({each.state})" for each in self.volumes if not each.sequence]
+        told = [volume for volume in self.volumes if volume.sequence or volume.error]
+        for volume in told:
+            found += ["", *volume.lines()]
+        rest = [f"{each.volume} ({each.state})" for each in self.volumes if each not in told]
         if rest and len(rest) < len(self.volumes):
             found += ["", f"the others: {', '.join(rest)}"]
         return found

@@ -42,7 +42,10 @@ class VolumeFacts:
 
 
 def explanation_of(facts: VolumeFacts) -> VolumeExplanation:
-    """The volume's explanation; of one that is ready, or that nobody uses, only what it is."""
+    """The volume's explanation; of one that is ready, or that nobody uses, only what it is.
+
+    One that is ready and could not be refreshed or grown has the error of that, and no sequence.
+    """
     status = facts.status
     plain = VolumeExplanation(
         volume=status.volume,
@@ -56,7 +59,7 @@ def explanation_of(facts: VolumeFacts) -> VolumeExplanation:
         source=_source(facts.kind),
         selinux=status.selinux,
     )
-    if status.state in _GONE if facts.unmounting else status.ready or status.state == "unused":
+    if status.state in _GONE if facts.unmounting else status.state == "unused":
         return plain
     retry_in, attempts, step = status.retry_in, status.attempts, status.step or status.failed_step
     waits_for, error, advice = list(facts.waits_for), list(facts.error), list(facts.advice)
@@ -68,6 +71,9 @@ def explanation_of(facts: VolumeFacts) -> VolumeExplanation:
         advice = [_MEND]
     if retry_in is not None:
         waits_for.append(f"the next attempt, in {retry_in:.1f} s" if retry_in else "the next attempt, which is due now")
+    ready = status.ready and not facts.unmounting
+    if ready and not error:
+        return plain
     return _with(
         plain,
         operation=status.operation,
@@ -76,7 +82,7 @@ def explanation_of(facts: VolumeFacts) -> VolumeExplanation:
         attempts=attempts,
         retry_in=retry_in,
         direction="unmount" if facts.unmounting else "mount",
-        sequence=_points(facts),
+        sequence=() if ready else _points(facts),
         waits_for=tuple(dict.fromkeys(waits_for)),
         hangs=tuple(text for text in (status.progress, status.where) if text),
         error=tuple(error),

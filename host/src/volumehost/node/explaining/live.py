@@ -58,11 +58,13 @@ class LiveFacts:
         volume = next((each for each in pod.spec.volumes if each.name == status.volume), None) if pod else None
         unwanted = mount is not None and self._parts.populator.is_unwanted(mount.volume, pod_uid)
         facts = VolumeFacts(status, self._kind(status, use, mount, volume, pod), unmounting=ending or unwanted)
+        entry = self._parts.pending.find(OperationKey(status.unique_name, pod_uid)) if status.unique_name else None
         if status.ready and not facts.unmounting:
+            error = entry.backoff.error if entry is not None else None
+            facts.error, facts.advice = error_lines(error), advice_for(error)
             return facts
         self._add_claim(facts, volume, pod)
         facts.error = status.error.splitlines()
-        entry = self._parts.pending.find(OperationKey(status.unique_name, pod_uid)) if status.unique_name else None
         if entry is not None:
             self._add_operation(facts, entry, use)
             facts.advice += missing_plugin_advice(status, entry.backoff.error)
@@ -249,8 +251,19 @@ class LiveFacts:
 
     def _add_waiting(self, facts: VolumeFacts, volume: str, pod_uid: str) -> None:
         """No operation of its own runs or has failed: another one may run on the volume."""
+        mount = self._actual.get_mount(volume, pod_uid)
+        if mount is not None and self._services.desired.get(volume, pod_uid) is None and not facts.unmounting:
+            facts.waits_for.append(self._why_left_alone(mount))
         others = [entry for entry in self._parts.pending.running() if entry.key.volume == volume]
         facts.waits_for += [self._running_words(entry) for entry in others if entry.key.pod != pod_uid]
+
+    def _why_left_alone(self, mount: MountedVolume) -> str:
+        """Why something that this manager was not told to mount is not unmounted either."""
+        if not self._parts.populator.complete:
+            return "the list of all pods: before that is known, nothing is unmounted"
+        if mount.from_directory:
+            return "somebody who says what it is: only a directory tells of it, and 'volumehost inspect' looks closer"
+        return "somebody who asks for it, or says that its workload has ended: until then it is left as it is"
 
     def _running_words(self, entry: PendingOperation) -> str:
         whose = f" of pod {self._label(entry.key.volume, entry.pod_uid)}" if entry.pod_uid else ""

@@ -44,6 +44,8 @@ class RecordedFacts:
         going = status.operation not in {"", *sequence.MOUNTING_OPERATIONS}
         facts = VolumeFacts(status, self._kind(status, record, volume, pod), unmounting=ended or going)
         if status.ready and not facts.unmounting:
+            facts.error = texts_of(record, "err_lines") if status.error else []
+            facts.advice = texts_of(record, "advice") if status.error else []
             return facts
         self._add_claim(facts, volume, pod)
         if status.error:

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack
 from typing import TYPE_CHECKING, Final, Protocol
 
-from volumehost.agent.draining import drain
 from volumehost.agent.health import routes
 from volumehost.agent.heart import Heart
 from volumehost.agent.http import HttpServer
@@ -270,7 +269,8 @@ class Agent:
             self.sources.stop()
             if self.settings.drain:
                 self.phase = "it unmounts everything"
-                drain(manager, self.settings.drain_timeout)
+                logger.info("unmounting everything, for at most %g s", self.settings.drain_timeout)
+                manager.drain(timeout=self.settings.drain_timeout)
 
     def _end(self, service: Service) -> None:
         service.stop(time.monotonic() + self.settings.grace)

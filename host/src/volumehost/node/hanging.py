@@ -52,11 +52,11 @@ class SlowNotes:
             if age <= LONG_SECONDS:
                 continue
             former, look_at = told.get(entry, ({}, 0.0))
-            where = former.get("where", "")
+            note = former
             if clock() >= look_at or entry.step != former.get("step"):
                 look_at = clock() + min(age / 2, _LOOK_AGAIN_SECONDS)
                 where = where_it_hangs(entry, self._pending, clock)
-            note = {"op": entry.name, "step": entry.step, "where": where, "progress": entry.progress}
+                note = {"op": entry.name, "step": entry.step, "where": where, "progress": entry.progress}
             if note != former:
                 self._note(entry, note)
             self._told[entry] = note, look_at

@@ -5,6 +5,7 @@ What a host takes beyond the time of these calls is its own overhead.
 
 from __future__ import annotations
 
+import contextlib
 import os
 
 from volumehost_csi_kit import csi
@@ -22,14 +23,19 @@ class NullNode:
         """Nothing."""
 
     def node_publish_volume(self, request: csi.NodePublishVolumeRequest, _context: object) -> None:
-        """Bind the staging directory."""
-        os.mkdir(request.target_path)
+        """Bind the staging directory, unless it is."""
+        try:
+            os.mkdir(request.target_path)
+        except FileExistsError:
+            if os.path.samefile(request.target_path, request.staging_target_path):
+                return
         mount(request.staging_target_path, request.target_path)
 
     def node_unpublish_volume(self, request: csi.NodeUnpublishVolumeRequest, _context: object) -> None:
-        """Take the bind mount away."""
+        """Take the bind mount away, if it is there."""
         unmount(request.target_path)
-        os.rmdir(request.target_path)
+        with contextlib.suppress(FileNotFoundError):
+            os.rmdir(request.target_path)
 
 
 def null_driver(name: str = "null.csi.example.com", node_id: str = "fake-node") -> Driver:

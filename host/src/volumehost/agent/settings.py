@@ -20,7 +20,7 @@ class AgentSettings:
     """What an agent does. Times in seconds.
 
     :param root_dir: where state and mounts are; an absolute path.
-    :param node_name: name of the node, the machine's by default.
+    :param node_name: name of the node, by default the one that the root directory was used with.
     :param static_pods: directory with manifests of static pods, None for none.
     :param grace: how long ending waits for operations that run.
     :param drain: unmount everything when told to end; ``drain_timeout``: for how long that is tried, before the grace.

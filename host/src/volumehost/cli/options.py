@@ -83,7 +83,7 @@ def _node_name() -> click.Option:
         metavar="NAME",
         expose_value=False,
         callback=_store,
-        help="Name of this node.  [default: the host name]",
+        help="Name of this node.  [default: the one used before, at first the host name]",
     )
 
 

@@ -102,6 +102,10 @@ class Layout:
         """The embedded API store."""
         return f"{self.root_dir}/store.sqlite3"
 
+    def node_name_file(self) -> str:
+        """The name of the node that the root directory is used with."""
+        return f"{self.root_dir}/node-name"
+
     def store_identity_file(self) -> str:
         """Which store was used last."""
         return f"{self.root_dir}/store.identity"

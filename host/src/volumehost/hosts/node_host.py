@@ -15,7 +15,8 @@ from volumehost.errors import ApiError, NotAvailableOnHostError, WaitTimeoutErro
 from volumehost.hosts.api_objects import ApiObjects
 from volumehost.hosts.config import HostConfig
 from volumehost.hosts.layout import Layout
-from volumehost.hosts.node_info import local_allocatable, local_labels, local_node_name
+from volumehost.hosts.node_info import local_allocatable, local_labels
+from volumehost.hosts.node_name import node_name_of
 from volumehost.hosts.remembered import Remembered
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class NodeHost:
     ) -> None:
         self.layout = Layout(root_dir)
         self.plugin_manager = plugin_manager
-        self._node_name = node_name or local_node_name()
+        self._node_name = node_name or node_name_of(root_dir)
         self._api = api
         self._mounter = mounter
         self._selinux = selinux

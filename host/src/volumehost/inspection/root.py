@@ -17,7 +17,7 @@ from volumehost.sdk.directories import DIRECTORY_FLAGS
 
 #: What this host keeps in its root directory, and a kubelet does not.
 _OWN_ENTRIES: Final = frozenset(
-    {"volumes.journal", "store.sqlite3", "manager.lock", "drivers", "tokens.key", "reserve", "config.toml"}
+    {"volumes.journal", "store.sqlite3", "manager.lock", "drivers", "tokens.key", "reserve", "config.toml", "node-name"}
 )
 _SHARED_ENTRIES: Final = frozenset({"pods", "plugins"})
 

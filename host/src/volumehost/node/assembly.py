@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from volumehost.errors import VolumeHostError
 from volumehost.hosts.lock import RootDirLock
 from volumehost.hosts.node_host import NodeHost
+from volumehost.hosts.node_name import keep_node_name
 from volumehost.hosts.root_dir import prepare_root_dir
 from volumehost.hosts.standalone_host import StandaloneHost
 from volumehost.loader.manager import VolumePluginManager
@@ -173,6 +174,11 @@ def _start_locked(settings: Settings, root_dir: str, lock: RootDirLock) -> NodeP
     boot_id = settings.boot_id if settings.boot_id is not None else read_boot_id()
     journal = Journal(host.layout.journal_file(), boot_id=boot_id, wall_clock=settings.wall_clock)
     contents = journal.open()
+    try:
+        keep_node_name(root_dir, host.get_node_name(), lambda: any(record.v for record in contents.for_restart()))
+    except BaseException:
+        journal.close()
+        raise
     for error in plugins.init_plugins(settings.plugins, settings.prober or _default_prober(), host):
         logger.warning("%s", error)
     dirty = DirtyKeys()

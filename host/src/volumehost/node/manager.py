@@ -59,7 +59,7 @@ class VolumeManager:
     cannot (RootDirectoryLockedError). Safe for threads.
 
     :param root_dir: where state and volumes are; created when it is not there.
-    :param node_name: name of the node; the machine's by default.
+    :param node_name: name of the node; by default the one used before in the root directory, at first the machine's.
     :param plugins: volume plugins (classes, instances, modules) besides those that are found.
     :param prober: how plugins are found; by the entry points of installed distributions by default.
     :param plugin_manager: loads the plugins; a default one when not given. It must be new.

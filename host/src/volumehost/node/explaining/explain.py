@@ -52,11 +52,12 @@ def explain_recorded(
 
     :param store: the API; by default the embedded store in the root directory, if there is one.
     :param name: the pod's name, or its uid when only the disk knows it.
-    :param node_name: the name of this node; the machine's by default.
+    :param node_name: the name of this node; the one of the root directory by default.
     :raises ObjectNotFoundError: neither the API nor the disk knows the pod.
     :raises RootDirectoryError: the journal cannot be read.
     """
     from volumehost.hosts.layout import Layout
+    from volumehost.hosts.node_name import node_name_of
     from volumehost.hosts.root_dir import resolve_root_dir
     from volumehost.node.journal import read_journal
     from volumehost.node.recorded_status import read_status
@@ -67,6 +68,7 @@ def explain_recorded(
             store = _open_store(layout.store_file(), stack)
         found = read_status(root_dir, api=store)
         status = find_status(found, namespace, name)
+        node_name = node_name or node_name_of(layout.root_dir)
         return _of_record(found, status, read_journal(layout.journal_file()), store, node_name)
 
 
@@ -100,10 +102,9 @@ def find_status(found: NodeStatus, namespace: str, name: str) -> PodStatus:
 def _of_record(
     found: NodeStatus, status: PodStatus, journal: JournalContents, store: ApiClient | None, node_name: str
 ) -> PodExplanation:
-    from volumehost.hosts.node_info import local_node_name
     from volumehost.node.explaining.recorded import RecordedFacts
 
-    facts = RecordedFacts(journal, store, node_name or local_node_name())
+    facts = RecordedFacts(journal, store, node_name)
     pod = _find_pod(store, status)
     volumes = [explanation_of(facts.of_volume(each, pod, status.uid)) for each in status.volumes]
     volumes += [explanation_of(each) for each in facts.devices_of(status.uid)]

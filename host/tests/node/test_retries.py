@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from volumehost.errors import OperationError, VolumesFailedError, WaitTimeoutError
+from volumehost.errors import OperationError, StorageDriverError, VolumesFailedError, WaitTimeoutError
 from volumehost.node import backoff
 
 pytestmark = pytest.mark.root
@@ -141,3 +141,23 @@ def test_br53_a_pod_that_comes_again_starts_afresh(manager, failing, nfs, patien
     node.unmount_pod("web", timeout=30)
     failing.mend()
     assert node.mount_pod(_pod(nfs()), timeout=30).ready
+
+
+def test_br53_a_change_of_the_driver_ends_the_backoff_of_what_its_calls_failed_for(manager, bind, nfs, patient, until):
+    """Not more often than once a minute: the health of a driver may go to and fro."""
+    plugin, name = bind(), "d.csi.example.com"
+
+    def fail():
+        raise StorageDriverError("no such pool", driver=name, code="INTERNAL")
+
+    plugin.trouble["set_up"] = fail
+    node = manager(plugin)
+    with pytest.raises(VolumesFailedError):
+        node.mount_pod(_pod(nfs()), timeout=30, attempts=1)
+    node.parts.reconciler.driver_changed("another.csi.example.com")
+    assert plugin.count("set_up") == 1
+    node.parts.reconciler.driver_changed(name)
+    until(lambda: plugin.count("set_up") == 2 and not node.parts.pending.running())
+    for _ in range(3):
+        node.parts.reconciler.driver_changed(name)
+    assert plugin.count("set_up") == 2

@@ -24,6 +24,11 @@ def absent_driver(error: BaseException | None) -> str | None:
     return None
 
 
+def is_about_driver(error: BaseException | None, name: str) -> bool:
+    """Whether a call of the storage driver of that name failed, or could not be made."""
+    return any(isinstance(link, StorageDriverError) and link.driver in (name, "") for link in error_chain(error))
+
+
 def flat_delay(error: BaseException | None) -> float | None:
     """Seconds until a retry where waiting longer each time is wrong; None where the delay is to grow."""
     if absent_driver(error) is not None:

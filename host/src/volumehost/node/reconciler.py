@@ -10,10 +10,11 @@ import logging
 import random
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from volumehost.errors import AlreadyRunningError, BackoffError, VolumeHostError
-from volumehost.node.backoff import absent_driver
+from volumehost.node.backoff import absent_driver, is_about_driver
 from volumehost.node.choosing import (
     detaching_operation,
     device_releasing_operation,
@@ -31,6 +32,9 @@ logger = logging.getLogger(__name__)
 
 #: Retries are spread by up to this part of their delay, so that what failed together is not retried together (BR-53).
 JITTER = 0.1
+
+#: How often a change of a driver ends the backoff of what its calls failed for, in seconds.
+DRIVER_CHANGE_SECONDS = 60.0
 
 Key = tuple[str, str]
 
@@ -94,6 +98,8 @@ class Reconciler:
         self._notify = notify
         self._lock = threading.Lock()
         self._blocked: dict[str, dict[Key, None]] = {}
+        #: When each driver last changed so that all its failures were forgotten.
+        self._drivers_changed: dict[str, float] = {}
         self._working = False
         self._since = 0.0
         self._stopped = False
@@ -146,8 +152,16 @@ class Reconciler:
                 self._dirty.mark(volume, uid)
 
     def driver_changed(self, name: str) -> None:
-        """A storage driver came, left or changed: what waited for it is tried at once (BR-27)."""
-        for volume in self._executor.forget_failures(lambda error: absent_driver(error) in (name, "")):
+        """A storage driver came, left or changed: what waited for it is tried at once (BR-27).
+
+        What its calls failed for counts no more either (BR-53); once a minute at most, since its health may go to and
+        fro.
+        """
+        now = self._services.clock()
+        often = now - self._drivers_changed.get(name, float("-inf")) <= DRIVER_CHANGE_SECONDS
+        if not often:
+            self._drivers_changed[name] = now
+        for volume in self._executor.forget_failures(partial(_waits_for if often else is_about_driver, name=name)):
             self._retry(volume)
 
     @property
@@ -265,3 +279,8 @@ class Reconciler:
             self._timers.call_later(error.retry_in + 0.001, lambda: self._retry(volume))
         except VolumeHostError:
             logger.exception("operation %s could not be started", operation.name)
+
+
+def _waits_for(error: BaseException, name: str) -> bool:
+    """Whether the driver was not there."""
+    return absent_driver(error) in (name, "")

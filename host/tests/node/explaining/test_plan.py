@@ -269,7 +269,7 @@ def test_a_group_and_growth_are_told(manager, disk, claimed, pod_with, claimed_v
 
 
 def test_parameters_are_shown_without_what_may_be_a_secret():
-    from volumehost.node.explaining.plan_claims import shown_parameters
+    from volumehost.node.explaining.plan_provisioning import shown_parameters
 
     shown = shown_parameters({"type": "ssd", "adminPassword": "hunter2", "apiKey": "x1", "authToken": "t"})
     assert shown == "adminPassword=***, apiKey=***, authToken=***, type=ssd"

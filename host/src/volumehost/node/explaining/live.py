@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from volumehost.errors import PluginLookupError
-from volumehost.hookspecs import AttachableVolumePlugin
+from volumehost.errors import FailedPreconditionError, PluginLookupError
 from volumehost.mount.deadline import DeadlineRunner
 from volumehost.node.backoff import absent_driver
 from volumehost.node.claims import ClaimPendingError, claim_name
@@ -19,17 +18,14 @@ from volumehost.node.explaining.facts import (
     VolumeFacts,
     add_missing_plugin,
     argument_of,
-    driver_of,
     expected_of_driver,
     kind_of_claim,
     missing_plugin_advice,
 )
-from volumehost.node.explaining.sequence import VolumeKind
+from volumehost.node.explaining.live_kinds import LiveKinds
 from volumehost.node.hanging import LONG_SECONDS
 from volumehost.node.journal_format import texts_of
 from volumehost.node.pending import OperationKey
-from volumehost.node.states import Attachability
-from volumehost.spec import BLOCK_MODE
 
 if TYPE_CHECKING:
     from volumehost.api.objects import Pod, Volume
@@ -49,6 +45,7 @@ class LiveFacts:
         self._actual = parts.services.actual
         self._api = parts.host.get_kube_client()
         self._runner = DeadlineRunner()
+        self._kinds = LiveKinds(parts)
 
     def of_volume(self, status: VolumeStatus, pod: Pod | None, pod_uid: str) -> VolumeFacts:
         """One volume of a pod; ``pod`` is None when the API has it no more."""
@@ -57,7 +54,9 @@ class LiveFacts:
         use = self._services.desired.get(status.unique_name, pod_uid) if status.unique_name else None
         volume = next((each for each in pod.spec.volumes if each.name == status.volume), None) if pod else None
         unwanted = mount is not None and self._parts.populator.is_unwanted(mount.volume, pod_uid)
-        facts = VolumeFacts(status, self._kind(status, use, mount, volume, pod), unmounting=ending or unwanted)
+        facts = VolumeFacts(
+            status, self._kinds.of_volume(status, use, mount, volume, pod), unmounting=ending or unwanted
+        )
         entry = self._parts.pending.find(OperationKey(status.unique_name, pod_uid)) if status.unique_name else None
         if status.ready and not facts.unmounting:
             error = entry.backoff.error if entry is not None else None
@@ -90,80 +89,13 @@ class LiveFacts:
     def _of_device(self, known: AttachedVolume) -> VolumeFacts:
         entry = self._parts.pending.find(OperationKey(known.name))
         status = self._parts.status.of_device(known)
-        kind = replace(
-            self._with_device(VolumeKind(plugin=known.plugin_name, node=self._node), known),
-            persistent_volume=known.spec.name() if known.spec is not None else "",
-            by=driver_of(known.spec.persistent_volume if known.spec is not None else None),
-        )
+        kind = self._kinds.of_device(known)
         staged = known.device_state.may_be_mounted
         facts = VolumeFacts(status, kind, unmounting=True, here=sequence.UNMOUNT_DEVICE if staged else sequence.DETACH)
         if entry is not None:
             self._add_operation(facts, entry, None)
             self._add_users(facts, entry, known.device_mount_path)
         return facts
-
-    # --- what kind of volume it is ----------------------------------------------------------------------------------
-
-    @property
-    def _node(self) -> str:
-        return self._parts.host.get_node_name()
-
-    def _kind(
-        self,
-        status: VolumeStatus,
-        use: VolumeUse | None,
-        mount: MountedVolume | None,
-        volume: Volume | None,
-        pod: Pod | None,
-    ) -> VolumeKind:
-        origin = f"{status.distribution} {status.version}".strip()
-        kind = VolumeKind(plugin=status.plugin, origin=origin, node=self._node, path=status.path)
-        known = self._actual.get_volume(status.unique_name) if status.unique_name else None
-        if known is not None:
-            kind = self._with_device(kind, known)
-        if mount is not None:
-            kind = replace(kind, block=mount.is_block, shared_with=self._others(mount.volume, mount.pod_uid))
-        spec = use.spec if use is not None else mount.spec if mount is not None else None
-        inline = volume.csi.driver if volume is not None and volume.csi is not None else ""
-        persistent = spec.persistent_volume if spec is not None else None
-        kind = replace(
-            kind,
-            persistent_volume=persistent.metadata.name if persistent is not None else "",
-            by=driver_of(persistent, inline),
-        )
-        if use is None:
-            return kind
-        context = pod.spec.security_context if pod is not None else None
-        return replace(
-            kind,
-            block=use.is_block,
-            attaches=use.attachable and use.plugin.supports(AttachableVolumePlugin),
-            mounts_device=use.device_mountable,
-            group=use.fs_group,
-            group_policy=(context.fs_group_change_policy or "") if context is not None else "",
-            grow_to=str(use.size) if use.has_grown else "",
-        )
-
-    def _with_device(self, kind: VolumeKind, known: AttachedVolume) -> VolumeKind:
-        return replace(
-            kind,
-            block=known.mode == BLOCK_MODE,
-            attaches=known.attachability is Attachability.TRUE,
-            mounts_device=known.device_state.may_be_mounted,
-            stage_path=known.device_mount_path,
-        )
-
-    def _others(self, volume: str, pod_uid: str) -> tuple[str, ...]:
-        """Labels of the other pods that have the volume, or want it."""
-        uids = [*self._actual.pods_of_volume(volume), *self._services.desired.pods_of_volume(volume)]
-        return tuple(self._label(volume, uid) for uid in dict.fromkeys(uids) if uid != pod_uid)
-
-    def _label(self, volume: str, pod_uid: str) -> str:
-        mount = self._actual.get_mount(volume, pod_uid)
-        if mount is not None and mount.pod_name:
-            return f"{mount.pod_namespace}/{mount.pod_name}"
-        use = self._services.desired.get(volume, pod_uid)
-        return f"{use.pod.metadata.namespace}/{use.pod.metadata.name}" if use is not None else pod_uid
 
     # --- what it waits for ------------------------------------------------------------------------------------------
 
@@ -199,7 +131,8 @@ class LiveFacts:
             return
         if error is None:
             return
-        facts.here = sequence.PLUGIN
+        of_claim = bool(facts.kind.claim) and isinstance(error, FailedPreconditionError)
+        facts.here = sequence.BIND if of_claim else sequence.PLUGIN
         facts.error, facts.advice = error_lines(error), advice_for(error)
         if isinstance(error, PluginLookupError):
             facts.waits_for.append("a volume plugin for it; one that is installed is found by itself")
@@ -222,7 +155,7 @@ class LiveFacts:
         if volume is None or self._api is None:
             return
         plane = self._services.control.plane if self._services.control.enabled else None
-        words = attachment_words(self._api, volume.metadata.name, self._node, plane)
+        words = attachment_words(self._api, volume.metadata.name, self._kinds.node, plane)
         facts.waits_for += words.waits_for
         facts.error += [line for line in words.error if not any(line in told for told in facts.error)]
         facts.advice += words.advice
@@ -266,7 +199,7 @@ class LiveFacts:
         return "somebody who asks for it, or says that its workload has ended: until then it is left as it is"
 
     def _running_words(self, entry: PendingOperation) -> str:
-        whose = f" of pod {self._label(entry.key.volume, entry.pod_uid)}" if entry.pod_uid else ""
+        whose = f" of pod {self._kinds.label(entry.key.volume, entry.pod_uid)}" if entry.pod_uid else ""
         age = self._services.clock() - entry.started_at
         step = f" at step {entry.step}" if entry.step else ""
         return f"operation {entry.name}{whose} on the same volume, which has been running for {age:.1f} s{step}"

@@ -18,8 +18,9 @@ from volumehost.hookspecs import AttachableVolumePlugin
 from volumehost.node.explaining import sequence
 from volumehost.node.explaining.facts import driver_of
 from volumehost.node.explaining.plan_checks import Checks
-from volumehost.node.explaining.plan_claims import ClaimTrial, Trial
+from volumehost.node.explaining.plan_claims import ClaimTrial
 from volumehost.node.explaining.plan_places import Places
+from volumehost.node.explaining.plan_provisioning import Trial
 from volumehost.node.explaining.planned import PlannedStep, PodPlan, VolumePlan
 from volumehost.node.explaining.sequence import Phase, VolumeKind, mount_sequence
 from volumehost.node.operations import MOUNT_VOLUME

@@ -10,7 +10,7 @@ from volumehost.errors import VolumeHostError
 from volumehost.hosts.lock import lock_holder
 from volumehost.mount.deadline import DeadlineExceededError, DeadlineRunner
 from volumehost.mount.mountinfo import read_mount_table
-from volumehost.node.explaining.plan_claims import HANDLE
+from volumehost.node.explaining.plan_provisioning import HANDLE
 from volumehost.node.journal import read_boot_id, read_journal
 from volumehost.node.journal_format import FAILED, MOUNTED, text_of
 from volumehost.node.recorded_status import Witnesses

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +13,7 @@ from storm.faults import RPC_SECONDS
 from storm.lives import Life, Wait
 from storm.objects import Objects
 from storm.place import Place
-from storm.world import TOP, environment
+from storm.world import TOP, run_command
 from volumehost.mount.mountinfo import MOUNT_TABLE, read_consistently, split_table
 from volumehost.testing.agents import AgentProcess
 from volumehost_csi_kit.fake import FakeDriverProcess, Rule
@@ -24,8 +22,10 @@ if TYPE_CHECKING:
     from volumehost.api.objects import PersistentVolume, PersistentVolumeClaim
     from volumehost.api.objects import Pod as StoredPod
 
-#: Seconds that one life may take.
-PATIENCE = 60.0
+#: Seconds that one life may take, and one in which the agent is killed.
+PATIENCE, PATIENCE_WHEN_KILLED = 60.0, 180.0
+#: So often at most is an agent killed: what is begun again and again must come to an end some time.
+MOST_KILLS = 15
 _TICK = 0.05
 
 
@@ -111,8 +111,7 @@ class DriverWorld:
         self.agent.start()
 
     def _register(self, name: str, endpoint: str) -> None:
-        command = [sys.executable, "-m", "volumehost", "drivers", "register", name, endpoint]
-        subprocess.run([*command, "--root-dir", self.place.root], check=True, env=environment(), capture_output=True)
+        run_command(self.place.root, "drivers", "register", name, endpoint)
         spec = {"attachRequired": True, "volumeLifecycleModes": ["Persistent"]}
         storage = {"apiVersion": "storage.k8s.io/v1"}
         self.objects.create(
@@ -174,6 +173,7 @@ class DriverWorld:
         """
         waiting = list(reversed(lives))
         under_way: list[tuple[Life, Iterator[Wait]]] = []
+        patience = PATIENCE_WHEN_KILLED if kill_every else PATIENCE
         kill_at = time.monotonic() + kill_every if kill_every else float("inf")
         while waiting or under_way:
             began = time.monotonic()
@@ -182,7 +182,7 @@ class DriverWorld:
                 life.began = began
                 under_way.append((life, life.story()))
             self.revive()
-            if began > kill_at:
+            if began > kill_at and self.kills < MOST_KILLS:
                 self.agent.kill()
                 self.kills += 1
                 self.start_agent()
@@ -191,9 +191,9 @@ class DriverWorld:
             for life, story in under_way:
                 life.step(story, view)
                 life.seconds = began - life.began
-                if not life.ended and began - life.began > PATIENCE:
+                if not life.ended and began - life.began > patience:
                     what = life.waits_for.what if life.waits_for is not None else "anything"
-                    life.problems.append(f"{life}: waited {PATIENCE:g} s until {what}")
+                    life.problems.append(f"{life}: waited {patience:g} s until {what}")
                     life.ended = True
             under_way = [(life, story) for life, story in under_way if not life.ended]
             time.sleep(max(0.0, began + _TICK - time.monotonic()))

@@ -38,6 +38,18 @@ def environment() -> dict[str, str]:
     return {**kept, "PYTHONPATH": TOP, "PYTHONSAFEPATH": "1"}
 
 
+def run_command(root: str, *arguments: str, timeout: float = 60.0) -> str:
+    """Run ``volumehost`` on a root directory to its end; what it printed.
+
+    :raises RuntimeError: it failed.
+    """
+    command = [sys.executable, "-m", "volumehost", *arguments, "--root-dir", root]
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=timeout, check=False)
+    if done.returncode:
+        raise RuntimeError(f"volumehost {' '.join(arguments)} failed ({done.returncode}): {done.stderr}")
+    return done.stdout
+
+
 class World:
     """Everything that there is in one storm. A context manager; nothing outlives it.
 
@@ -79,7 +91,7 @@ class World:
             self.fake.start()
             self.start_agent()
             self.agent.wait_ready()
-            self.command("drivers", "register", FAKE, self.fake.endpoint)
+            run_command(self.place.root, "drivers", "register", FAKE, self.fake.endpoint)
             self.objects.create(*driver_objects())
         except BaseException:
             self.close()
@@ -119,20 +131,6 @@ class World:
     def kill_agent(self) -> None:
         """``kill -9``."""
         self.agent.kill()
-
-    def command(self, *arguments: str, check: bool = True, timeout: float = 60.0) -> subprocess.CompletedProcess[str]:
-        """Run ``volumehost`` on the root directory to its end."""
-        done = subprocess.run(
-            [sys.executable, "-m", "volumehost", *arguments, "--root-dir", self.place.root],
-            env=environment(),
-            capture_output=True,
-            text=True,
-            timeout=timeout,
-            check=False,
-        )
-        if check and done.returncode:
-            raise RuntimeError(f"volumehost {' '.join(arguments)} failed ({done.returncode}): {done.stderr}")
-        return done
 
     def start_command(self, *arguments: str, variables: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
         """Start ``volumehost`` on the root directory, to be killed."""

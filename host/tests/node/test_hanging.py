@@ -48,6 +48,24 @@ def _volume(status, pod="web"):
     return found
 
 
+def test_br52_a_mount_that_hangs_shows_also_when_its_pod_has_ended_meanwhile(manager, bind, nfs, until, hang, gate):
+    plugin = bind()
+    plugin.trouble["set_up"] = hang
+    node = manager(plugin)
+    _begin(node, _pod(nfs()))
+    assert hang.begun.acquire(timeout=30)
+    (pod,) = node.status()
+    node.end_pod(pod.uid, pod.namespace, pod.name)
+    until(lambda: _volume(node.status()).where)
+    stuck = _volume(node.status())
+    assert (stuck.volume, stuck.state, stuck.step) == ("v", "mounting", "set-up")
+    left = node.parts.status.of_leftover(pod.uid)
+    assert [(each.volume, each.step) for each in left.volumes] == [("v", "set-up")]
+    assert "hangs_here" in str(node.explain(left).details())
+    gate.set()
+    until(lambda: node.parts.services.actual.pods() == [] and not node.parts.pending.running())
+
+
 @pytest.mark.parametrize("step", ["new_mounter", "set_up"])
 def test_br52_a_plugin_that_never_returns_shows_with_its_place_and_holds_up_no_other(
     manager, bind, nfs, root, until, hang, gate, step

@@ -9,6 +9,7 @@ from volumehost.errors import PluginLookupError
 from volumehost.node.backoff import absent_driver
 from volumehost.node.claims import ClaimPendingError
 from volumehost.node.hanging import where_it_hangs
+from volumehost.node.journal_format import texts_of
 from volumehost.node.pending import OperationKey
 from volumehost.node.pods import used_volumes
 from volumehost.node.states import MountState
@@ -62,23 +63,25 @@ class LiveStatus:
         names = self._services.desired.names_of_pod(uid)
         record = self._populator.record(uid)
         mounts = {name: mount for mount in self._services.actual.mounts_of_pod(uid) for name in self._names_of(mount)}
+        begun = self._begun(uid)
         volumes = []
         told: set[str] = set()
         for volume in pod.spec.volumes:
-            unique_name = names.get(volume.name, "")
-            if volume.name not in used:
-                volumes.append(VolumeStatus(volume.name, "unused"))
-            elif not unique_name:
-                mount = mounts.get(volume.name)
-                error = record.errors.get(volume.name) if record is not None else None
-                if mount is not None and error is None:
-                    volumes.append(replace(self._of_mount(mount), volume=volume.name))
-                    told.add(mount.volume)
-                else:
-                    volumes.append(self._of_unresolved(volume.name, error, known=record is not None))
-            else:
+            name = volume.name
+            unique_name = names.get(name) or begun.get(name, "")
+            mount = mounts.get(name)
+            error = record.errors.get(name) if record is not None else None
+            if name not in used:
+                volumes.append(VolumeStatus(name, "unused"))
+            elif unique_name:
                 told.add(unique_name)
-                volumes.append(self._of_use(volume.name, unique_name, uid))
+                status = self._of_use(name, unique_name, uid)
+                volumes.append(status if error is None else replace(status, error=str(error)))
+            elif mount is None:
+                volumes.append(self._of_unresolved(name, error, known=record is not None))
+            else:
+                told.add(mount.volume)
+                volumes.append(self._of_kept(name, mount, error))
         volumes += [
             self._of_mount(mount)
             for mount in self._services.actual.mounts_of_pod(uid)
@@ -102,6 +105,28 @@ class LiveStatus:
         names = recorded if isinstance(recorded, list | tuple) else ()
         return [str(name) for name in names] or [mount.inner_name]
 
+    def _begun(self, uid: str) -> dict[str, str]:
+        """The volumes that are just being mounted for a pod that does not want them any more, by the pod's names."""
+        if not self._pending.works_for(uid):
+            return {}
+        found = {}
+        for entry in self._pending.running():
+            volume = entry.key.volume
+            unknown = self._services.desired.get(volume, uid) is None
+            if entry.pod_uid == uid and unknown and self._services.actual.get_mount(volume, uid) is None:
+                names = texts_of(self._services.journal.entry(volume, uid) or {}, "outer")
+                found.update(dict.fromkeys(names, volume))
+        return found
+
+    def _of_kept(self, name: str, mount: MountedVolume, error: Exception | None) -> VolumeStatus:
+        """A volume that is there, and of which nobody can tell now what the pod wants instead, for the reason given."""
+        status = replace(self._of_mount(mount), volume=name)
+        if error is None:
+            return status
+        why = self._of_unresolved(name, error, known=True)
+        state = "waiting" if isinstance(error, PluginLookupError) else why.state
+        return replace(status, state=state, operation=why.operation, step=why.step, error=why.error)
+
     def _of_unresolved(self, name: str, error: Exception | None, *, known: bool) -> VolumeStatus:
         """A volume that cannot start yet; of a claim that is being provisioned, the step of that."""
         state = "pending" if known else "not-mounted"
@@ -115,7 +140,9 @@ class LiveStatus:
         mounts = self._services.actual.mounts_of_pod(pod_uid)
         namespace = next((mount.pod_namespace for mount in mounts if mount.pod_namespace), "")
         name = next((mount.pod_name for mount in mounts if mount.pod_name), "")
-        volumes = tuple(self._of_mount(mount) for mount in mounts)
+        volumes = tuple(self._of_mount(mount) for mount in mounts) + tuple(
+            self._of_use(each, volume, pod_uid) for each, volume in self._begun(pod_uid).items()
+        )
         state = "unmounting" if self._populator.has_ended(pod_uid) else pod_state(volumes, ending=False)
         note = self._note(pod_uid) or "the pod is not in the API"
         return PodStatus(namespace, name, pod_uid, state, volumes, note)

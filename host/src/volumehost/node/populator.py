@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from volumehost.node.desired import same_spec
+from volumehost.node.kept_volumes import refuse_replacements
 from volumehost.node.pending import OperationKey, PendingOperations
 from volumehost.node.pods import used_volumes, workload_has_ended
 from volumehost.node.resolver import Resolver
@@ -78,11 +79,13 @@ class Populator:
         used = used_volumes(pod)
         record = PodRecord(pod)
         wanted: set[str] = set()
-        for name, use in self._resolver.resolve(pod, used).items():
+        resolved = self._resolver.resolve(pod, used)
+        replacements = refuse_replacements(self._services, uid, resolved)
+        for name, use in resolved.items():
             if isinstance(use, Exception):
                 record.errors[name] = use
                 continue
-            refusal = self._selinux_refusal(use)
+            refusal = replacements.get(name) or self._selinux_refusal(use)
             if refusal is not None:
                 record.errors[name] = refusal
                 continue

@@ -60,7 +60,7 @@ def test_dsw_add_get_and_remove(desired, use, changes):
     one = use()
     assert desired.add(one) is None
     assert changes.taken() == [("p/vol", "u1")]
-    assert desired.get("p/vol", "u1") is one
+    assert desired.get("p/vol", "u1") == one
     assert desired.has_volume("p/vol")
     desired.remove("p/vol", "u1")
     desired.remove("p/vol", "u1")
@@ -241,19 +241,19 @@ def test_asw13_a_mount_of_an_unknown_volume_is_an_error(actual):
 
 
 def test_asw14_a_failed_teardown_downgrades_and_keeps_what_is_known(attached):
-    attached.put_mount(_mount(mounter="m", path="/p", is_mount=True))
+    attached.put_mount(_mount(attributes="m", path="/p", is_mount=True))
     attached.mark_uncertain("p/vol", "u1")
     found = attached.get_mount("p/vol", "u1")
-    assert (found.state, found.mounter, found.path) == (MountState.UNCERTAIN, "m", "/p")
-    attached.put_mount(_mount(mounter="n"))
+    assert (found.state, found.attributes, found.path) == (MountState.UNCERTAIN, "m", "/p")
+    attached.put_mount(_mount(attributes="n"))
     attached.put_mount(_mount())
-    assert attached.get_mount("p/vol", "u1").mounter == "n"
+    assert attached.get_mount("p/vol", "u1").attributes == "n"
 
 
 def test_asw14_a_new_record_replaces_an_uncertain_one(attached):
-    attached.put_mount(_mount(state=MountState.UNCERTAIN, mounter="m"))
+    attached.put_mount(_mount(state=MountState.UNCERTAIN, attributes="m"))
     attached.put_mount(_mount(state=MountState.UNCERTAIN))
-    assert attached.get_mount("p/vol", "u1").mounter is None
+    assert attached.get_mount("p/vol", "u1").attributes is None
 
 
 def test_asw15_being_mounted_ends_the_mark_of_reconstruction(attached):
@@ -283,10 +283,10 @@ def test_scen21_unmounting_the_device_keeps_its_path(attached, spec):
 
 
 def test_asw21_reconstruction_never_overwrites(attached):
-    attached.put_mount(_mount(mounter="m"))
+    attached.put_mount(_mount(attributes="m"))
     found = [_mount(state=MountState.UNCERTAIN), _mount(uid="u2", state=MountState.UNCERTAIN)]
     assert attached.enter([AttachedVolume("p/vol", "x", None, Attachability.TRUE)], found) == []
-    assert attached.get_mount("p/vol", "u1").mounter == "m"
+    assert attached.get_mount("p/vol", "u1").attributes == "m"
     assert attached.get_mount("p/vol", "u2").state is MountState.UNCERTAIN
     assert attached.get_volume("p/vol").plugin_name == "a.b/p"
     assert attached.enter([AttachedVolume("p/new", "x", None, Attachability.TRUE)], []) == ["p/new"]
@@ -308,9 +308,12 @@ def test_recon23_a_device_of_which_only_the_disk_tells_is_owed_its_unmount(attac
 def test_the_recorded_spec_is_read_when_it_is_first_asked_for(changes, spec):
     asked = []
     actual = ActualState(changes, lambda name: asked.append(name) or spec)
-    actual.enter([AttachedVolume("p/vol", "x", None, Attachability.TRUE, spec_recorded=True)], [])
+    actual.mark_attached("p/vol", "x", spec, Attachability.TRUE)
+    assert actual.get_volume("p/vol").spec is spec
+    actual.read_spec_from_record("p/vol")
+    volume = actual.get_volume("p/vol")
     assert asked == []
-    assert actual.get_volume("p/vol").spec is actual.get_volume("p/vol").spec is spec
+    assert volume.spec is spec
     assert asked == ["p/vol"]
 
 

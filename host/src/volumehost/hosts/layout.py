@@ -5,6 +5,7 @@ Nothing here touches the disk: a returned path may not exist (LAYOUT-04).
 
 from __future__ import annotations
 
+import functools
 import os
 from dataclasses import dataclass
 
@@ -166,6 +167,7 @@ class Layout:
         return f"{self.pod_dir(pod_uid)}/containers"
 
 
+@functools.lru_cache(maxsize=256)
 def escaped(plugin_name: str) -> str:
     """The plugin name as one directory entry (LAYOUT-05)."""
     return path_component(escape_qualified_name(plugin_name), "plugin name")

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from volumehost.metrics.families import family, single
-from volumehost.node.operation_metrics import full_plugin_name
+from volumehost.node.operation_metrics import full_name_of_mounted, full_plugin_name
 from volumehost.node.selinux import ADMITTED
 from volumehost.node.states import MountState
 
@@ -63,7 +63,7 @@ def _volumes(parts: NodeParts) -> tuple[Counts, Counts, Counts]:
     attachable: dict[str, str] = {}
     desired, actual = parts.services.desired, parts.services.actual
     for record in parts.populator.records():
-        for use in desired.uses_of_pod(record.pod.metadata.uid):
+        for use in desired.uses_of_pod(record.uid):
             plugin = full_plugin_name(use.plugin.name, use.spec)
             volumes[plugin, DESIRED] += 1
             if use.attachable:
@@ -71,7 +71,7 @@ def _volumes(parts: NodeParts) -> tuple[Counts, Counts, Counts]:
     for uid in actual.pods():
         for mount in actual.mounts_of_pod(uid):
             if mount.state is MountState.MOUNTED:
-                volumes[full_plugin_name(mount.plugin_name, mount.spec) or NOT_AVAILABLE, ACTUAL] += 1
+                volumes[full_name_of_mounted(mount) or NOT_AVAILABLE, ACTUAL] += 1
     wanted = Counter(attachable.values())
     node = parts.services.host.get_node_name()
     in_use: Counts = Counter({(node, plugin): number for plugin, number in wanted.items()})

@@ -93,7 +93,7 @@ class VolumeStats:
         A pod that is new is measured at once; many that come together, as after a restart, are spread over a minute.
         """
         now = self._clock()
-        pods = {record.pod.metadata.uid: record.processed for record in self._parts.populator.records()}
+        pods = {record.uid: record.processed for record in self._parts.populator.records()}
         new = pods.keys() - self._due.keys()
         if len(new) > AT_ONCE:
             self._due |= {uid: now + PERIOD_SECONDS * self._chance() for uid in new}
@@ -171,7 +171,9 @@ class VolumeStats:
                 raise NotSupportedMetricsError("its plugin does not measure block volumes")
             return self._timed(block)
         # Of what an earlier manager mounted its plugin knows by the records that it keeps.
-        return self._timed(mount.mounter or use.plugin.new_unmounter(mount.inner_name, mount.pod_uid))
+        if mount.found:
+            return self._timed(use.plugin.new_unmounter(mount.inner_name, mount.pod_uid))
+        return self._timed(use.plugin.new_mounter(use.spec, use.pod))
 
     def _timed(self, provider: MetricsProvider) -> VolumeMetrics:
         """METRICS-09; who measures outside of this process counts that itself, and tells no source."""

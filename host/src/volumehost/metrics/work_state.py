@@ -87,7 +87,7 @@ def _pods(parts: NodeParts) -> Counter[tuple[str, ...]]:
     for record in told:
         word = "mounted" if _is_mounted(parts, record) else parts.status.of_pod(record.pod).state
         states[word,] += 1
-    known = {record.pod.metadata.uid for record in told}
+    known = {record.uid for record in told}
     states["unmounting",] += sum(
         parts.populator.has_ended(uid) for uid in parts.services.actual.pods() if uid not in known
     )

@@ -22,7 +22,7 @@ from volumehost.mount.corrupted import is_corrupted_mount
 from volumehost.mount.deadline import DeadlineExceededError, DeadlineRunner
 from volumehost.mount.mount_point import is_likely_not_mount_point, is_mount_point
 from volumehost.mount.mountinfo import MOUNT_TABLE, read_consistently, read_mount_table
-from volumehost.mount.options import MountOptions, parse_options
+from volumehost.mount.options import MountOptions, known_options, parse_options
 from volumehost.mount.places import ANSWER_SECONDS, Place, Places, open_place
 from volumehost.mount.programs import Programs
 
@@ -80,7 +80,7 @@ class LinuxMounter:
     ) -> None:
         """Mount ``source`` at ``target``: see ``MountInterface.mount``; by default within two minutes."""
         seconds = self._mount_seconds if timeout is None else timeout
-        parsed = parse_options([*options, *sensitive_options])
+        parsed = parse_options((*options, *sensitive_options)) if sensitive_options else known_options(tuple(options))
         if "\0" in f"{source}{target}{fs_type}{''.join(options)}{''.join(sensitive_options)}":
             raise MountError("embedded null byte", action=f"mount at {target!r}", subject=target, errno=errno.EINVAL)
         if self._takes_program(source, fs_type, parsed, mount_flags):
@@ -251,6 +251,13 @@ class LinuxMounter:
     def is_mount_point(self, path: str) -> bool:
         """Whether something is mounted exactly there: see ``MountInterface.is_mount_point``."""
         return is_mount_point(path, self._places)
+
+    def has_mount_at(self, path: str) -> bool | None:
+        """Whether something is mounted exactly there, whether it answers or not; None where the kernel cannot tell.
+
+        :raises OSError: the path cannot be reached.
+        """
+        return self._places.has_mount(path)
 
     def is_likely_not_mount_point(self, path: str) -> bool:
         """The quick test, negated (MOUNT-30)."""

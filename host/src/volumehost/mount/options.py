@@ -6,6 +6,7 @@ need a program around the call (``loop``, ``X-mount.mkdir``) are marked.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -141,6 +142,12 @@ class MountOptions:
 
     def __repr__(self) -> str:
         return f"<MountOptions flags={self.flags:#x} and {len(self.data)} of the filesystem>"
+
+
+@functools.lru_cache(maxsize=64)
+def known_options(options: tuple[str, ...]) -> MountOptions:
+    """The same as :func:`parse_options`, for options that are no secret: thousands of mounts have the same."""
+    return parse_options(options)
 
 
 def parse_options(options: Sequence[str]) -> MountOptions:

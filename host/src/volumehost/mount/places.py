@@ -94,6 +94,14 @@ class Places:
         """
         return self.without_hanging(_look, path, follow, what="look at", path=path)
 
+    def has_mount(self, path: str) -> bool | None:
+        """Whether the path is the root of a mount, None where the kernel cannot tell; asks nobody about the mount.
+
+        :raises OSError: the path cannot be reached.
+        :raises DeadlineExceededError: a directory on the way does not answer.
+        """
+        return self.without_hanging(_has_mount, path, what="look at", path=path)
+
     def resolve(self, path: str) -> str:
         """The path with every link resolved; OSError when something on it does not exist."""
         return self.without_hanging(_resolve, path, what="resolve", path=path)
@@ -272,6 +280,14 @@ def _look(path: str, follow: bool, resolve: int) -> Place:
     fd = open_place(path, resolve, follow=follow)
     try:
         return look_at_fd(fd)
+    finally:
+        os.close(fd)
+
+
+def _has_mount(path: str, resolve: int) -> bool | None:
+    fd = open_place(path, resolve)
+    try:
+        return syscalls.statx(fd, "", _STATX_FLAGS, syscalls.STATX_INO).mount_root
     finally:
         os.close(fd)
 

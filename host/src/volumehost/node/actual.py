@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from volumehost.errors import VolumeHostError
+from volumehost.node import of_pods
 from volumehost.node.actual_view import ActualView
 from volumehost.node.records import AttachedVolume, MountedVolume
 from volumehost.node.states import Attachability, DeviceState, MountState, ResizeHold
@@ -23,37 +24,58 @@ if TYPE_CHECKING:
 class ActualState(ActualView):
     """The volumes of the node; safe for threads. ``changed`` is told of every change, under the lock.
 
-    ``recorded_spec`` reads the spec of a volume from where it was recorded, when it is first asked for after a restart.
+    ``recorded_spec`` reads the spec of a volume from where it was recorded.
     """
 
-    def __init__(self, changed: Changed, recorded_spec: Callable[[str], Spec | None] = lambda _name: None) -> None:
-        super().__init__(recorded_spec)
+    def __init__(self, changed: Changed, recorded_spec: Callable[[str], Spec | None] | None = None) -> None:
+        super().__init__()
         self._changed = changed
+        self._recorded_spec = recorded_spec
 
     # --- volumes --------------------------------------------------------------------------------------------
 
     def mark_attached(
-        self, name: str, plugin_name: str, spec: Spec, attachability: Attachability, device_path: str = ""
+        self,
+        name: str,
+        plugin_name: str,
+        spec: Spec | None,
+        attachability: Attachability,
+        device_path: str = "",
+        *,
+        mode: str = "",
     ) -> None:
         """The volume is attached, or needs no attaching (ASW-10). Of a known one the device path changes.
 
         An attachability that a restart left uncertain, and a spec that it could not recover, are filled in too. What is
         attached once has to be detached, whatever is said of it later.
+
+        :param spec: None where nothing will depend on it; then ``mode`` is that of the volume.
         """
         with self._lock:
             known = self._volumes.get(name)
             if known is None:
                 self._volumes[name] = AttachedVolume(
-                    name, plugin_name, spec, attachability, device_path=device_path, mode=spec.volume_mode()
+                    name,
+                    plugin_name,
+                    spec,
+                    attachability,
+                    device_path=device_path,
+                    mode=spec.volume_mode() if spec is not None else mode,
                 )
             else:
                 known.device_path = device_path
                 if known.attachability is not Attachability.TRUE:
                     known.attachability = attachability
                 known.attached = True
-                if known.spec is None:
-                    known.spec = spec
+                known.spec_or_reader = known.spec_or_reader or spec
             self._changed(name, "")
+
+    def read_spec_from_record(self, name: str) -> None:
+        """The spec of the volume is on record, so it need not be kept here too."""
+        with self._lock:
+            volume = self._volumes.get(name)
+            if volume is not None and self._recorded_spec is not None:
+                volume.spec_or_reader = self._recorded_spec
 
     def mark_maybe_attached(self, name: str, plugin_name: str, spec: Spec) -> None:
         """An attach is begun: the attachment is neither counted on nor forgotten (BR-47)."""
@@ -96,12 +118,12 @@ class ActualState(ActualView):
                 elif volume.device_state.may_be_mounted and not known.device_state.may_be_mounted:
                     known.device_state, known.device_owed = volume.device_state, volume.device_owed
                     known.device_mount_path = volume.device_mount_path
-                    known.spec = known.spec or volume.spec
+                    known.spec_or_reader = known.spec_or_reader or volume.spec_or_reader
             for mount in mounts:
-                of_volume = self._volumes[mount.volume].pods
-                if mount.pod_uid not in of_volume:
-                    of_volume[mount.pod_uid] = mount
-                    self._by_pod.setdefault(mount.pod_uid, {})[mount.volume] = None
+                volume = self._volumes[mount.volume]
+                if of_pods.get(volume.held, mount.pod_uid) is None:
+                    self._put(volume, mount)
+                    self.has_directories = self.has_directories or mount.from_directory
         return new
 
     def mark_detached(self, name: str) -> None:
@@ -113,7 +135,7 @@ class ActualState(ActualView):
             volume = self._volumes.get(name)
             if volume is None:
                 return
-            if volume.pods:
+            if volume.held is not None:
                 raise VolumeHostError(
                     f"{len(volume.pods)} pods still use it", action=f"forgetting volume {name}", subject=name
                 )
@@ -130,8 +152,8 @@ class ActualState(ActualView):
             if volume is None:
                 return None
             attached = volume.attachability is not Attachability.FALSE
-            if volume.pods or volume.device_state.may_be_mounted or attached:
-                return self._snapshot(volume)
+            if volume.held is not None or volume.device_state.may_be_mounted or attached:
+                return volume.snapshot()
             del self._volumes[name]
             return None
 
@@ -184,11 +206,11 @@ class ActualState(ActualView):
         """
         with self._lock:
             volume = self._known(mount.volume)
-            former = volume.pods.get(mount.pod_uid)
+            former = of_pods.get(volume.held, mount.pod_uid)
             if former is not None and former.state is MountState.MOUNTED:
                 mount = replace(
                     mount,
-                    mounter=mount.mounter or former.mounter,
+                    attributes=mount.attributes or former.attributes,
                     mapper=mount.mapper or former.mapper,
                     spec=mount.spec or former.spec,
                     path=mount.path or former.path,
@@ -197,18 +219,17 @@ class ActualState(ActualView):
                 )
             if mount.state is MountState.MOUNTED and mount.reconstructed:
                 mount = replace(mount, reconstructed=False)
-            volume.pods[mount.pod_uid] = mount
             volume.from_directory = volume.from_directory and mount.state is not MountState.MOUNTED
-            self._by_pod.setdefault(mount.pod_uid, {})[mount.volume] = None
+            self._put(volume, mount)
             self._changed(mount.volume, mount.pod_uid)
 
     def mark_uncertain(self, name: str, pod_uid: str) -> None:
         """Something was begun that may or may not have changed the mount; unknown entries are ignored."""
         with self._lock:
             volume = self._volumes.get(name)
-            mount = volume.pods.get(pod_uid) if volume is not None else None
+            mount = of_pods.get(volume.held, pod_uid) if volume is not None else None
             if volume is not None and mount is not None and mount.state is not MountState.UNCERTAIN:
-                volume.pods[pod_uid] = replace(mount, state=MountState.UNCERTAIN)
+                self._put(volume, replace(mount, state=MountState.UNCERTAIN))
                 self._changed(name, pod_uid)
 
     def mark_unmounted(self, name: str, pod_uid: str) -> None:
@@ -218,10 +239,11 @@ class ActualState(ActualView):
         """
         with self._lock:
             volume = self._known(name)
-            if volume.pods.pop(pod_uid, None) is None:
+            if of_pods.get(volume.held, pod_uid) is None:
                 return
+            volume.held = of_pods.without(volume.held, pod_uid)
             of_pod = self._by_pod[pod_uid]
-            del of_pod[name]
+            of_pod.remove(name)
             if not of_pod:
                 del self._by_pod[pod_uid]
             self._changed(name, pod_uid)
@@ -231,9 +253,9 @@ class ActualState(ActualView):
         """Ask for a refresh of the pod's volume if it is mounted (ASW-20)."""
         with self._lock:
             volume = self._volumes.get(name)
-            mount = volume.pods.get(pod_uid) if volume is not None else None
+            mount = of_pods.get(volume.held, pod_uid) if volume is not None else None
             if volume is not None and mount is not None and mount.state is MountState.MOUNTED:
-                volume.pods[pod_uid] = replace(mount, remount_required=True)
+                self._put(volume, replace(mount, remount_required=True))
                 self._changed(name, pod_uid)
 
     # --- labels ---------------------------------------------------------------------------------------------
@@ -271,10 +293,15 @@ class ActualState(ActualView):
                 return
             if volume.resize_hold not in (ResizeHold.IN_USE, hold):
                 volume.resize_hold = hold
-                for pod_uid in volume.pods:
-                    self._changed(name, pod_uid)
+                for mount in of_pods.items(volume.held):
+                    self._changed(name, mount.pod_uid)
             if failed is not None:
                 volume.resize_failed = failed
+
+    def _put(self, volume: AttachedVolume, mount: MountedVolume) -> None:
+        if of_pods.get(volume.held, mount.pod_uid) is None:
+            self._by_pod.setdefault(mount.pod_uid, []).append(volume.name)
+        volume.held = of_pods.put(volume.held, mount)
 
     def _known(self, name: str) -> AttachedVolume:
         volume = self._volumes.get(name)

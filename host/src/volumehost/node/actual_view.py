@@ -6,27 +6,26 @@ Records handed out are snapshots, which no later change reaches.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from volumehost.node import of_pods
 from volumehost.node.records import AttachedVolume, MountCheck, MountedVolume
 from volumehost.node.states import Attachability, MountState, Need, ResizeHold
 
 if TYPE_CHECKING:
-    from volumehost.spec import Spec
+    pass
 
 
 class ActualView:
-    """The volumes of the node, to look at; safe for threads.
+    """The volumes of the node, to look at; safe for threads."""
 
-    ``recorded_spec`` reads the spec of a volume from where it was recorded, when it is first asked for after a restart.
-    """
-
-    def __init__(self, recorded_spec: Callable[[str], Spec | None] = lambda _name: None) -> None:
-        self._recorded_spec = recorded_spec
+    def __init__(self) -> None:
         self._lock = threading.Lock()
         self._volumes: dict[str, AttachedVolume] = {}
-        self._by_pod: dict[str, dict[str, None]] = {}
+        self._by_pod: dict[str, list[str]] = {}
+        #: Whether a restart has ever found a directory of which nothing else told.
+        self.has_directories = False
 
     # --- what is wanting ---------------------------------------------------------------------------------------
 
@@ -46,7 +45,7 @@ class ActualView:
             if label is not None and _has_other_label(volume, label):
                 return MountCheck(Need.RELABEL, volume.device_path)
             as_wanted = volume.attached and attachable == (volume.attachability is Attachability.TRUE)
-            in_use = volume.pods or volume.device_state.may_be_mounted
+            in_use = volume.held is not None or volume.device_state.may_be_mounted
             if not as_wanted and (attachable or not in_use):
                 return MountCheck(Need.ATTACH, volume.device_path)
             need = _mount_need(volume, pod_uid)
@@ -72,13 +71,13 @@ class ActualView:
         """A snapshot of the volume."""
         with self._lock:
             volume = self._volumes.get(name)
-            return self._snapshot(volume) if volume is not None else None
+            return volume.snapshot() if volume is not None else None
 
     def is_left_over(self, name: str) -> bool:
         """Whether no pod has the volume, and it is or may be on the node all the same: staged or attached."""
         with self._lock:
             volume = self._volumes.get(name)
-            if volume is None or volume.pods:
+            if volume is None or volume.held is not None:
                 return False
             return volume.device_state.may_be_mounted or volume.attachability is Attachability.TRUE
 
@@ -92,24 +91,25 @@ class ActualView:
         """Whether the volume is, or may be, staged or mounted on this node (BR-46)."""
         with self._lock:
             volume = self._volumes.get(name)
-            return volume is not None and (bool(volume.pods) or volume.device_state.may_be_mounted)
+            return volume is not None and (volume.held is not None or volume.device_state.may_be_mounted)
 
     def pods_of_volume(self, name: str) -> list[str]:
         """UIDs of the pods that have the volume, mounted or uncertain."""
         with self._lock:
             volume = self._volumes.get(name)
-            return list(volume.pods) if volume is not None else []
+            return [mount.pod_uid for mount in of_pods.items(volume.held)] if volume is not None else []
 
     def get_mount(self, name: str, pod_uid: str) -> MountedVolume | None:
         """The pod's volume, mounted or uncertain."""
         with self._lock:
             volume = self._volumes.get(name)
-            return volume.pods.get(pod_uid) if volume is not None else None
+            return of_pods.get(volume.held, pod_uid) if volume is not None else None
 
     def mounts_of_pod(self, pod_uid: str) -> list[MountedVolume]:
         """Mounted and uncertain volumes of the pod (ASW-32)."""
         with self._lock:
-            return [self._volumes[name].pods[pod_uid] for name in self._by_pod.get(pod_uid, ())]
+            found = (of_pods.get(self._volumes[name].held, pod_uid) for name in self._by_pod.get(pod_uid, ()))
+            return [mount for mount in found if mount is not None]
 
     def has_mounts(self, pod_uid: str) -> bool:
         """Whether the pod has a volume that is mounted or may be (VM-12)."""
@@ -122,13 +122,13 @@ class ActualView:
         """
         with self._lock:
             volume = self._volumes.get(name)
-            if volume is not None and any(uid != pod_uid for uid in volume.pods):
+            if volume is not None and any(mount.pod_uid != pod_uid for mount in of_pods.items(volume.held)):
                 return True
             return any(
                 (mount.plugin_name, mount.inner_name) == (plugin_name, inner_name)
                 for known in self._volumes.values()
-                for uid, mount in known.pods.items()
-                if uid != pod_uid
+                for mount in of_pods.items(known.held)
+                if mount.pod_uid != pod_uid
             )
 
     def find_by_inner_name(self, pod_uid: str, inner_name: str) -> MountedVolume | None:
@@ -151,7 +151,7 @@ class ActualView:
             return [
                 mount
                 for volume in self._volumes.values()
-                for mount in volume.pods.values()
+                for mount in of_pods.items(volume.held)
                 if mount.reconstructed and mount.state is MountState.UNCERTAIN
             ]
 
@@ -174,24 +174,21 @@ class ActualView:
     def keys(self) -> Iterator[tuple[str, str]]:
         """Every (volume, pod), and (volume, "") for each volume, for a full resync."""
         with self._lock:
-            found = [(name, pod_uid) for name, volume in self._volumes.items() for pod_uid in ("", *volume.pods)]
+            found = [
+                (name, pod_uid)
+                for name, volume in self._volumes.items()
+                for pod_uid in ("", *(mount.pod_uid for mount in of_pods.items(volume.held)))
+            ]
         return iter(found)
-
-    def _snapshot(self, volume: AttachedVolume) -> AttachedVolume:
-        """With its spec, which is read only now when a restart found the volume."""
-        if volume.spec_recorded:
-            volume.spec_recorded = False
-            volume.spec = volume.spec or self._recorded_spec(volume.name)
-        return volume.snapshot()
 
 
 def _has_other_label(volume: AttachedVolume, label: str) -> bool:
-    mounted = bool(volume.pods) or volume.device_state.may_be_mounted
+    mounted = volume.held is not None or volume.device_state.may_be_mounted
     return volume.selinux_context != label and (mounted or bool(volume.selinux_context))
 
 
 def _mount_need(volume: AttachedVolume, pod_uid: str) -> Need:
-    mount = volume.pods.get(pod_uid)
+    mount = of_pods.get(volume.held, pod_uid)
     if mount is None or mount.state is MountState.UNCERTAIN:
         return Need.MOUNT
     return Need.REMOUNT if mount.remount_required else Need.NOTHING

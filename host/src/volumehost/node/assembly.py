@@ -29,7 +29,7 @@ from volumehost.node.pending import PendingOperations
 from volumehost.node.populator import Populator
 from volumehost.node.reconciler import DirtyKeys, Reconciler
 from volumehost.node.reconstruct import Reconstruction, reconstruct, resolve_attachability
-from volumehost.node.recorded_spec import spec_from_record
+from volumehost.node.recorded_spec import read_spec
 from volumehost.node.second_look import SecondLook
 from volumehost.node.timers import Timers
 from volumehost.node.waiting import Waits
@@ -186,7 +186,7 @@ def _start_locked(settings: Settings, root_dir: str, lock: RootDirLock) -> NodeP
         plugins=plugins,
         host=host,
         desired=DesiredState(dirty.mark),
-        actual=ActualState(dirty.mark, lambda name: spec_from_record(journal.entry(name) or {})),
+        actual=ActualState(dirty.mark, lambda name: read_spec(journal, name)),
         journal=journal,
         timers=Timers(settings.clock),
         clock=settings.clock,
@@ -244,10 +244,14 @@ def _is_in_use(services: Services, pending: PendingOperations, volume: str) -> b
 
 
 def _later(pool: WorkerPool, timers: Timers, seconds: float, function: Callable[[], None], lane: str = UPKEEP) -> None:
+    def hurry() -> None:
+        if pool.hurry():
+            timers.call_later(HURRY_SECONDS, hurry)
+
     def submit() -> None:
         with contextlib.suppress(RuntimeError):  # the manager ends
             pool.submit(lane, function)
-            timers.call_later(HURRY_SECONDS, pool.hurry)  # should what it waits for hang
+            timers.call_later(HURRY_SECONDS, hurry)  # should what it waits for hang
 
     timers.call_later(seconds, submit)
 

@@ -60,7 +60,7 @@ class ClaimFollowing:
             self.begin()
         if not claims:
             return
-        uid = record.pod.metadata.uid
+        uid = record.uid
         with self._lock:
             for claim in claims:
                 self._pods.setdefault(claim, set()).add(uid)

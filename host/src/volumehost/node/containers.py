@@ -145,9 +145,7 @@ def _mounts(
 ) -> Iterator[ContainerMount]:
     subpaths = Subpaths(services.host, pod, container)
     for index, wanted in enumerate(container.volume_mounts):
-        mount, mounter = volumes.mounted(wanted.name, container.name)
-        attributes = mounter.get_attributes()
-        path = mounter.get_path()
+        mount, attributes, path = volumes.mounted(wanted.name, container.name)
         relabel = (
             attributes.managed
             and attributes.selinux_relabel

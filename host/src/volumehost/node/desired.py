@@ -7,18 +7,22 @@ the plugin and built the spec.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
-from msgspec.structs import replace
 
+from volumehost.node import of_pods
+from volumehost.node.kept_pods import KeptPods
+from volumehost.node.kept_specs import pack, unpack
 from volumehost.spec import BLOCK_MODE
 
 if TYPE_CHECKING:
     from volumehost.api.objects import Pod
     from volumehost.loader.loaded import LoadedPlugin
+    from volumehost.node.kept_pods import KeptPod
+    from volumehost.node.kept_specs import KeptSpec
     from volumehost.spec import Spec
 
 #: Called with (unique volume name, pod uid) of what changed; the pod is "" for the volume as a whole.
@@ -92,49 +96,100 @@ class VolumeUse(msgspec.Struct, frozen=True, gc=False):
         return self.attachable or self.device_mountable
 
 
-@dataclass(slots=True)
-class _DesiredVolume:
-    uses: dict[str, VolumeUse] = field(default_factory=dict)
-    reported_in_use: bool = False
+class _Wish(msgspec.Struct, gc=False):
+    """A use as it is kept: what is large in it is packed, and shared by the uses of one pod."""
+
+    volume: str
+    pod: KeptPod
+    spec: KeptSpec
+    outer_names: tuple[str, ...]
+    plugin: LoadedPlugin
+    attachable: bool
+    device_mountable: bool
+    remounts: bool
+    size_limit: int | None
+    fs_group: int | None
+    size: int
+    claim_size: int
+    requested_at: float
+    selinux: SELinuxLabels | None
+
+    @classmethod
+    def of(cls, use: VolumeUse, pods: KeptPods) -> _Wish:
+        kept = pods.keep(use.pod)
+        kept.unpack().specs[use.volume] = use.spec
+        spec = pack(use.spec, use.pod, use.outer_names[0])
+        return cls(use.volume, kept, spec, *_all_but_the_first_three(use))
+
+    @property
+    def pod_uid(self) -> str:
+        return self.pod.uid
+
+    def unpack(self) -> VolumeUse:
+        unpacked = self.pod.unpack()
+        wish, use = unpacked.uses.get(self.volume, (None, None))
+        if use is None or wish is not self:
+            spec = unpack(self.spec, unpacked, self.volume, self.outer_names[0])
+            use = VolumeUse(self.volume, unpacked.pod, spec, *_all_but_the_first_three(self))
+            unpacked.uses[self.volume] = self, use
+        return use
+
+
+_all_but_the_first_three = attrgetter(*_Wish.__struct_fields__[3:])
 
 
 class DesiredState:
-    """The wanted volumes; safe for threads. ``changed`` hears of each change, under the lock: it must not call back."""
+    """The wanted volumes; safe for threads. ``changed`` hears of each change, under the lock: it must not call back.
+
+    ``pods`` keeps the pods that want them.
+    """
 
     def __init__(self, changed: Changed) -> None:
+        self.pods = KeptPods()
         self._changed = changed
         self._lock = threading.Lock()
-        self._volumes: dict[str, _DesiredVolume] = {}
-        self._by_pod: dict[str, dict[str, None]] = {}
+        self._volumes: dict[str, _Wish | dict[str, _Wish]] = {}
+        self._by_pod: dict[str, list[str]] = {}
+        self._reported_in_use: set[str] = set()
 
     def add(self, use: VolumeUse) -> VolumeUse | None:
         """Enter or refresh a pod's use of a volume; returns the one that it replaces (DSW-04, DSW-05).
 
         Outer names add up; the request time of a known use stays, unless the plugin wants remounts.
         """
+        wish = _Wish.of(use, self.pods)
         with self._lock:
-            volume = self._volumes.setdefault(use.volume, _DesiredVolume())
-            former = volume.uses.get(use.pod_uid)
-            if former is not None:
-                names = (*former.outer_names, *(name for name in use.outer_names if name not in former.outer_names))
-                requested_at = use.requested_at if use.remounts else former.requested_at
-                use = replace(use, outer_names=names, requested_at=requested_at)
-            volume.uses[use.pod_uid] = use
-            self._by_pod.setdefault(use.pod_uid, {})[use.volume] = None
-            if former is None or _differs(former, use):
+            held = self._volumes.get(use.volume)
+            former = of_pods.get(held, use.pod_uid)
+            if former is None:
+                self._by_pod.setdefault(use.pod_uid, []).append(use.volume)
+                before = None
+            else:
+                before = former.unpack()
+                added = [name for name in wish.outer_names if name not in former.outer_names]
+                wish.outer_names = (*former.outer_names, *added)
+                wish.spec = pack(use.spec, use.pod, wish.outer_names[0])
+                if not use.remounts:
+                    wish.requested_at = former.requested_at
+            self._volumes[use.volume] = of_pods.put(held, wish)
+            if before is None or _differs(before, use):
                 self._changed(use.volume, use.pod_uid)
-            return former
+            return before
 
     def remove(self, volume_name: str, pod_uid: str) -> None:
         """The pod no longer wants the volume (DSW-06). Unknown ones are ignored."""
         with self._lock:
-            volume = self._volumes.get(volume_name)
-            if volume is None or volume.uses.pop(pod_uid, None) is None:
+            held = self._volumes.get(volume_name)
+            if of_pods.get(held, pod_uid) is None:
                 return
-            if not volume.uses:
+            left = of_pods.without(held, pod_uid)
+            if left is not None:
+                self._volumes[volume_name] = left
+            else:
                 del self._volumes[volume_name]
+                self._reported_in_use.discard(volume_name)
             of_pod = self._by_pod[pod_uid]
-            del of_pod[volume_name]
+            of_pod.remove(volume_name)
             if not of_pod:
                 del self._by_pod[pod_uid]
             self._changed(volume_name, pod_uid)
@@ -147,31 +202,32 @@ class DesiredState:
     def mark_not_attachable(self, volume_name: str) -> None:
         """The volume needs no attaching any more (POP-31)."""
         with self._lock:
-            volume = self._volumes.get(volume_name)
-            if volume is None:
-                return
-            for pod_uid, use in list(volume.uses.items()):
-                volume.uses[pod_uid] = replace(use, attachable=False)
-                self._changed(volume_name, pod_uid)
+            for wish in of_pods.items(self._volumes.get(volume_name)):
+                wish.attachable = False
+                wish.pod.unpack().uses.pop(volume_name, None)
+                self._changed(volume_name, wish.pod_uid)
 
     def mark_reported_in_use(self, volume_names: list[str]) -> None:
         """Node status lists these volumes, and no others, as in use (DSW-07)."""
-        listed = set(volume_names)
         with self._lock:
-            for name, volume in self._volumes.items():
-                in_use = name in listed
-                if in_use != volume.reported_in_use:
-                    volume.reported_in_use = in_use
-                    for pod_uid in volume.uses:
-                        self._changed(name, pod_uid)
+            listed = self._volumes.keys() & set(volume_names)
+            for name in listed ^ self._reported_in_use:
+                for wish in of_pods.items(self._volumes.get(name)):
+                    self._changed(name, wish.pod_uid)
+            self._reported_in_use = listed
 
     # --- queries --------------------------------------------------------------------------------------------
 
     def get(self, volume_name: str, pod_uid: str) -> VolumeUse | None:
         """The use of the volume by the pod."""
         with self._lock:
-            volume = self._volumes.get(volume_name)
-            return volume.uses.get(pod_uid) if volume is not None else None
+            wish = of_pods.get(self._volumes.get(volume_name), pod_uid)
+            return wish.unpack() if wish is not None else None
+
+    def wants(self, volume_name: str, pod_uid: str) -> bool:
+        """Whether the pod wants the volume."""
+        with self._lock:
+            return of_pods.get(self._volumes.get(volume_name), pod_uid) is not None
 
     def has_volume(self, volume_name: str) -> bool:
         """Whether any pod wants the volume."""
@@ -179,9 +235,7 @@ class DesiredState:
 
     def reported_in_use(self, volume_name: str) -> bool:
         """Whether node status lists the volume."""
-        with self._lock:
-            volume = self._volumes.get(volume_name)
-            return volume is not None and volume.reported_in_use
+        return volume_name in self._reported_in_use
 
     def volumes_of_pod(self, pod_uid: str) -> list[str]:
         """Unique names of the volumes that the pod wants."""
@@ -191,22 +245,28 @@ class DesiredState:
     def uses_of_pod(self, pod_uid: str) -> list[VolumeUse]:
         """What the pod wants."""
         with self._lock:
-            return [self._volumes[name].uses[pod_uid] for name in self._by_pod.get(pod_uid, ())]
+            return [wish.unpack() for wish in self._of_pod(pod_uid)]
 
     def pods_of_volume(self, volume_name: str) -> list[str]:
         """UIDs of the pods that want the volume."""
         with self._lock:
-            volume = self._volumes.get(volume_name)
-            return list(volume.uses) if volume is not None else []
+            return [wish.pod_uid for wish in of_pods.items(self._volumes.get(volume_name))]
 
     def names_of_pod(self, pod_uid: str) -> dict[str, str]:
         """Outer name to unique volume name (DSW-11)."""
-        return {name: use.volume for use in self.uses_of_pod(pod_uid) for name in use.outer_names}
+        with self._lock:
+            return {name: wish.volume for wish in self._of_pod(pod_uid) for name in wish.outer_names}
 
     def keys(self) -> list[tuple[str, str]]:
         """Every (volume, pod), for a full resync."""
         with self._lock:
-            return [(name, pod_uid) for name, volume in self._volumes.items() for pod_uid in volume.uses]
+            return [(name, wish.pod_uid) for name, held in self._volumes.items() for wish in of_pods.items(held)]
+
+    def _of_pod(self, pod_uid: str) -> Iterator[_Wish]:
+        for name in self._by_pod.get(pod_uid, ()):
+            wish = of_pods.get(self._volumes[name], pod_uid)
+            if wish is not None:
+                yield wish
 
 
 def _differs(former: VolumeUse, use: VolumeUse) -> bool:

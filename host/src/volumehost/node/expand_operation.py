@@ -8,6 +8,7 @@ from volumehost.errors import FailedPreconditionError
 from volumehost.node.expansion import NodeExpansion, Places
 from volumehost.node.operations import Failure, OperationFailedError, Services, Steps, event_message, pod_details
 from volumehost.node.pending import OperationKey
+from volumehost.node.states import MountState
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,7 +47,7 @@ class ExpandOperation:
     def _places(self) -> Places:
         use, actual = self._use, self._services.actual
         volume, mount = actual.get_volume(use.volume), actual.get_mount(use.volume, use.pod_uid)
-        if volume is None or mount is None or (mount.mounter is None and mount.mapper is None):
+        if volume is None or mount is None or mount.state is not MountState.MOUNTED:
             raise FailedPreconditionError("it is not mounted any more", subject=use.volume)
         if mount.mapper is not None:
             staging = getattr(mount.mapper, "get_staging_path", None)

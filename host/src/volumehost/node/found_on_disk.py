@@ -173,7 +173,7 @@ def _attached_volume(directory: VolumeDirectory, found: _Rebuilt) -> AttachedVol
     return AttachedVolume(
         name=found.volume,
         plugin_name=directory.plugin_name,
-        spec=found.spec,
+        spec_or_reader=found.spec,
         attachability=Attachability.UNCERTAIN if shared else Attachability.FALSE,
         device_state=DeviceState.UNCERTAIN if has_device else DeviceState.NOT_MOUNTED,
         device_mount_path=found.device_mount_path or "",
@@ -195,9 +195,9 @@ def _mounted_volume(directory: VolumeDirectory, found: _Rebuilt, mounted: Contai
         inner_name=directory.name,
         state=MountState.UNCERTAIN,
         mode=directory.mode,
-        spec=found.spec,
         path=directory.path,
         is_mount=True if directory.mode == FILESYSTEM_MODE and place in mounted else None,
+        found=True,
         reconstructed=True,
         from_directory=True,
         mount_point=place if place != directory.path else "",
@@ -284,7 +284,7 @@ def _device(plugin: LoadedPlugin, volume: str, device: FoundDeviceMount) -> Atta
     return AttachedVolume(
         name=volume,
         plugin_name=plugin.name,
-        spec=device.spec,
+        spec_or_reader=device.spec,
         attachability=Attachability.UNCERTAIN,
         device_state=DeviceState.UNCERTAIN,
         device_mount_path=device.device_mount_path,

@@ -23,11 +23,12 @@ from volumehost.node.journal_format import (
     UNCERTAIN,
     UNMOUNTING,
     JournalContents,
+    encode,
     header,
     key_of,
-    line_of,
     parse,
     snapshot,
+    text_in,
 )
 from volumehost.node.journal_records import Fields, Key, Records, decode_text, encode_text
 
@@ -133,15 +134,15 @@ class Journal:
 
         :raises RootDirectoryError: the filesystem refused, for example because it is full; nothing was appended.
         """
-        texts = [encode_text(record) for record in records]
+        lines = [encode(record) for record in records]
         with self._lock:
             try:
-                self._append(b"".join([*self._lazy, *map(line_of, texts)]))
+                self._append(b"".join([*self._lazy, *lines]))
             except OSError as error:
                 raise root_directory_error(error, self._path, f"writing the journal {self._path}") from error
             self._lazy.clear()
-            for record, text in zip(records, texts, strict=True):
-                self._live.merge(key_of(record), text, gone=bool(record.get("gone")))
+            for record, line in zip(records, lines, strict=True):
+                self._live.merge(key_of(record), text_in(line), gone=bool(record.get("gone")))
             if self._size > self._too_large():
                 self._compact()
             self._written += 1
@@ -158,9 +159,9 @@ class Journal:
             if only_known:
                 records = tuple(record for record in records if self._live.text(key_of(record)) is not None)
             for record in records:
-                text = encode_text(record)
-                self._live.merge(key_of(record), text, gone=bool(record.get("gone")))
-                self._lazy.append(line_of(text))
+                line = encode(record)
+                self._live.merge(key_of(record), text_in(line), gone=bool(record.get("gone")))
+                self._lazy.append(line)
             arranged, self._flush_arranged = self._flush_arranged, True
             return not arranged
 
@@ -186,6 +187,7 @@ class Journal:
         self._flush_arranged = False
         self.flush()
         with self._lock:
+            self._live.tidy_up()
             if self._descriptor >= 0 and self._size > self._too_large(COMPACT_FACTOR_AT_LEISURE):
                 self._compact()
 
@@ -293,7 +295,10 @@ class Journal:
 
     def _rewrite(self) -> None:
         """Replace the file by a snapshot, durably, and append to that from now on."""
-        data = snapshot(self._live.tidied(), self._boot_id, self._wall_clock(), complete=self._complete)
+        self._live.tidy_up()
+        data = snapshot(
+            (text for _, text in self._live.texts()), self._boot_id, self._wall_clock(), complete=self._complete
+        )
         # Opened first: after the rename nothing may fail, or what is appended would go to a file without a name.
         directory = os.open(os.path.dirname(self._path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:

@@ -87,6 +87,11 @@ def line_of(text: bytes) -> bytes:
     return b"%08x %s\n" % (crc32(text), text)
 
 
+def text_in(line: bytes) -> bytes:
+    """The encoded record of a line that :func:`encode` made; without the room that the encoder leaves at the end."""
+    return line[9:-1]
+
+
 def encode(record: Fields) -> bytes:
     """One line."""
     return line_of(encode_text(record))

@@ -138,7 +138,8 @@ class Records:
         self._count = 0
         self.size = 0
         self.replaced = 0
-
+        #: Those that consist of several texts.
+        self._untidy: dict[Key, None] = {}
         #: What a restart needs of each record, while that is what was read from the file.
         self._read: list[Recorded] = []
         #: Those of which it says more than one thing, so that they have to be read together.
@@ -195,6 +196,7 @@ class Records:
             records[volume] = text
             return False
         self.replaced += len(text)
+        self._untidy[key] = None
         if isinstance(former, bytes):
             records[volume] = (former, text)
         elif len(former) < MOST_TEXTS:
@@ -219,15 +221,14 @@ class Records:
             for volume, found in records.items():
                 yield (volume, pod), found if isinstance(found, bytes) else _joined(found)
 
-    def tidied(self) -> Iterator[bytes]:
-        """Every record as one text without what is replaced; from then on they are kept like that."""
-        for records in self._of_pods.values():
-            for volume, found in records.items():
-                if isinstance(found, bytes):
-                    yield found
-                else:
-                    yield self._replace(records, volume, tidy(found))
-        self.replaced = 0
+    def tidy_up(self) -> None:
+        """Make every record one text without what is replaced: it takes half the memory."""
+        untidy, self._untidy = self._untidy, {}
+        for volume, pod in untidy:
+            records = self._of_pods.get(pod, {})
+            found = records.get(volume)
+            if isinstance(found, tuple):
+                self._replace(records, volume, tidy(found))
 
     def decoded(self) -> dict[Key, dict[str, Any]]:
         """Every record."""
@@ -240,11 +241,10 @@ class Records:
         self._count -= 1
         self._forget_size(former)
 
-    def _replace(self, records: dict[str, _Texts], volume: str, text: bytes) -> bytes:
+    def _replace(self, records: dict[str, _Texts], volume: str, text: bytes) -> None:
         self._forget_size(records[volume])
         records[volume] = text
         self.size += len(text)
-        return text
 
     def _forget_size(self, former: _Texts) -> None:
         if isinstance(former, bytes):
@@ -259,7 +259,7 @@ def tidy(texts: tuple[bytes, ...]) -> bytes:
     merged: dict[str, Any] = {}
     for text in texts:
         merged.update(decode_text(text) or {})
-    return encode_text(merged)
+    return bytes(memoryview(encode_text(merged)))  # a copy, since the encoder leaves room at the end
 
 
 def _joined(texts: tuple[bytes, ...]) -> bytes:

@@ -186,7 +186,7 @@ class LiveStatus:
     ) -> VolumeStatus:
         entry = self._pending.find(OperationKey(unique_name, pod_uid))
         record = self._services.journal.entry(unique_name, pod_uid) or {}
-        if entry is None and use is None and mount is not None and mount.mounter is None and record:
+        if entry is None and use is None and mount is not None and mount.found and record:
             return self._as_recorded(name, record)
         plugin = use.plugin.name if use is not None else mount.plugin_name if mount is not None else ""
         origin = use.plugin.origin if use is not None else None

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from volumehost.node.containers import ContainerMounts
     from volumehost.node.ending import PodEnding
     from volumehost.node.explaining.explanation import PodExplanation
+    from volumehost.node.mounting import PodMounting
     from volumehost.node.operation_metrics import OperationMetrics
     from volumehost.node.operations import StepObserver
     from volumehost.node.orphan_care import OrphanCare
@@ -292,6 +293,12 @@ class VolumeManager:
         """
         self._check_privileges()
         return self._now.ending.all(timeout)
+
+    @property
+    def mounting(self) -> PodMounting:
+        """For pods that come many at a time, which nobody may change any more (MissingPrivilegeError as above)."""
+        self._check_privileges()
+        return self._now.mounting
 
     @property
     def ending(self) -> PodEnding:

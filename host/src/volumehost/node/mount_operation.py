@@ -11,12 +11,13 @@ from volumehost.node.device_mount import mount_device
 from volumehost.node.lost_device import undo_lost_device
 from volumehost.node.operations import MOUNT_VOLUME
 from volumehost.node.pods import fs_user_of
-from volumehost.node.set_up_operation import SetUpOperation, has_lost_mount, is_mount_point
+from volumehost.node.set_up_operation import SetUpOperation, has_lost_mount, is_mount_point, is_mounted_now
 from volumehost.node.states import MountState
-from volumehost.volumes import MounterArgs
+from volumehost.volumes import Attributes, MounterArgs
 
 if TYPE_CHECKING:
     from volumehost.node.desired import VolumeUse
+    from volumehost.node.journal_records import Fields
     from volumehost.node.operations import Services, Steps
     from volumehost.volumes import Mounter
 
@@ -54,18 +55,18 @@ class MountOperation(SetUpOperation):
         try:
             self._set_up(steps, mounter)
         except BaseException as error:
-            self._set_up_failed(error, mounter=mounter, left_a_mount=lambda: self._left_a_mount(mounter))
+            self._set_up_failed(error, left_a_mount=lambda: self._left_a_mount(mounter))
             raise self._failure("SetUp failed", error) from error
         try:
             self._grow(steps, device_path, mounter, stage_path)
         except BaseException as error:
-            self._leave_uncertain(error, mounter)
+            self._leave_uncertain(error)
             raise self._failure("Setup failed while expanding volume", error) from error
         steps.enter("mark-mounted")
         try:
             self._mark_mounted(mounter)
         except BaseException as error:
-            self._leave_uncertain(error, mounter)
+            self._leave_uncertain(error)
             raise self._failure("MarkVolumeAsMounted failed", error) from error
 
     def _undo_lost_mount(self, steps: Steps) -> None:
@@ -75,9 +76,11 @@ class MountOperation(SetUpOperation):
         drivers, and their volume would never be free again. Volumes of the node alone are not served by anybody.
         """
         use, services = self._use, self._services
+        if not use.device_mountable:
+            return
         known = services.journal.entry(use.volume, use.pod_uid) or {}
         path = known.get("path")
-        if use.device_mountable and known.get("is_mount") and path and has_lost_mount(services, path):
+        if known.get("is_mount") and path and has_lost_mount(services, path):
             self._undo(steps)
 
     def _set_up(self, steps: Steps, mounter: Mounter) -> None:
@@ -117,9 +120,9 @@ class MountOperation(SetUpOperation):
             steps.enter("expand")
             expansion.during_set_up(Places(device_path, mounter.get_path(), stage_path))
 
-    def _leave_uncertain(self, error: BaseException, mounter: Mounter) -> None:
+    def _leave_uncertain(self, error: BaseException) -> None:
         """It is there, so it has to be torn down one day, whatever went wrong after that."""
-        self._set_up_failed(UncertainProgressError(str(error)), mounter=mounter)
+        self._set_up_failed(UncertainProgressError(str(error)))
         self._services.actual.mark_uncertain(self._use.volume, self._use.pod_uid)
 
     def _arguments(self, steps: Steps) -> MounterArgs:
@@ -146,15 +149,18 @@ class MountOperation(SetUpOperation):
         path = mounter.get_path()
         if not isinstance(path, str):
             raise PluginCallError(f"get_path returned {path!r}, not a str", plugin=self._use.plugin.name)
-        is_mount = is_mount_point(self._services, path)
-        known = self._services.journal.entry(self._use.volume, self._use.pod_uid) or {}
-        if is_mount is False and known.get("is_mount") and known.get("path") == path:
+        is_mount = is_mounted_now(self._services, path)
+        known: Fields = {}
+        if is_mount is False:
+            known = self._services.journal.entry(self._use.volume, self._use.pod_uid) or {}
+        if known.get("is_mount") and known.get("path") == path:
             raise PluginCallError(
                 f"it says that it has mounted the volume, and nothing is mounted at {path}, where it was before",
                 plugin=self._use.plugin.name,
                 hint="what containers write there would be lost in the host's own filesystem",
             )
-        mount = self._record(MountState.MOUNTED, mounter=mounter, path=path, is_mount=is_mount)
+        attributes = _attributes_of(mounter)
+        mount = self._record(MountState.MOUNTED, attributes=attributes, path=path, is_mount=is_mount)
         self._put_mounted(mount, _place_in_table(self._services, path) if is_mount else {})
 
     def _left_a_mount(self, mounter: Mounter) -> bool:
@@ -165,6 +171,23 @@ class MountOperation(SetUpOperation):
         except Exception:
             logger.debug("whether set-up left a mount is not known", exc_info=True)
             return False
+
+
+def _attributes_of(mounter: Mounter) -> Attributes | None:
+    """What the mounter says of the volume that it has set up; None where it does not: it is asked when that is needed.
+
+    The mounter itself is not kept, since there are thousands of volumes and nothing else is ever asked of most.
+    """
+    try:
+        attributes = mounter.get_attributes()
+    except Exception:
+        logger.debug("a mounter does not tell the attributes of its volume", exc_info=True)
+        return None
+    return _known_attributes.setdefault(attributes, attributes) if type(attributes) is Attributes else None
+
+
+#: Of each kind one, for all volumes.
+_known_attributes: dict[Attributes, Attributes] = {}
 
 
 def _is_in_pods(services: Services, path: str) -> bool:

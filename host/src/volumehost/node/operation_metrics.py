@@ -12,6 +12,7 @@ from volumehost.control.counting import ControlMetrics
 if TYPE_CHECKING:
     from volumehost.node.actual import ActualState
     from volumehost.node.operations import Operation
+    from volumehost.node.records import MountedVolume
     from volumehost.spec import Spec
 
 
@@ -46,6 +47,9 @@ class OperationMetrics(ControlMetrics, Protocol):
         ...
 
 
+_CSI = "kubernetes.io/csi"
+
+
 def full_plugin_name(plugin_name: str, spec: Spec | None) -> str:
     """The plugin's name for metrics: of a CSI volume with its driver, ``kubernetes.io/csi:<driver>`` (UTIL-14)."""
     if spec is None or spec.source() != "csi":
@@ -53,6 +57,14 @@ def full_plugin_name(plugin_name: str, spec: Spec | None) -> str:
     holder: Any = spec.volume if spec.volume is not None else spec.persistent_volume
     source = holder.csi if spec.volume is not None else holder.spec.csi
     return f"{plugin_name}:{source.driver}" if source.driver else plugin_name
+
+
+def full_name_of_mounted(mount: MountedVolume) -> str:
+    """The same of what is mounted, of which the spec need not be known: a volume of a driver is named after that."""
+    if mount.spec is None and mount.plugin_name == _CSI:
+        driver, separator, _ = mount.volume.removeprefix(f"{_CSI}/").partition("^")
+        return f"{_CSI}:{driver}" if separator else mount.plugin_name
+    return full_plugin_name(mount.plugin_name, mount.spec)
 
 
 def labels_of(operation: Operation, actual: ActualState) -> OperationLabels:

@@ -70,6 +70,12 @@ class Services:
     observer: StepObserver | None = None
     attach_timeout: float = WAIT_FOR_ATTACH_SECONDS
 
+    def read_spec(self, volume: str) -> Spec | None:
+        """The spec that is on record of the volume of that unique name."""
+        from volumehost.node.recorded_spec import read_spec
+
+        return read_spec(self.journal, volume)
+
     def note(self, *records: Fields, only_known: bool = False) -> None:
         """Record outcomes in the journal, lazily; they are in the file a moment later.
 
@@ -269,6 +275,7 @@ class PluginUser(NamedTuple):
         return f"{self.volume} of pod {self.pod_uid}" if self.pod_uid else f"device of {self.volume}"
 
 
-def plugin_user(volume: str, pod_uid: str) -> PluginUser:
+def plugin_user(volume: str, pod_uid: str) -> PluginUser | str:
     """Who holds a plugin: the volume and the pod, or the volume's device when the pod is empty."""
-    return PluginUser(volume, pod_uid)
+    # The name of a volume that is this pod's alone has the pod's UID in it.
+    return volume if pod_uid and pod_uid in volume else PluginUser(volume, pod_uid)

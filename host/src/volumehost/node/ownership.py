@@ -53,7 +53,7 @@ class OwnershipApplicator:
         use = self._use
         if self._steps.stopping:
             raise _stopped(use, "the host stops")
-        if self._services.desired.get(use.volume, use.pod_uid) is None:
+        if not self._services.desired.wants(use.volume, use.pod_uid):
             raise _stopped(use, "the pod no longer wants the volume")
         refused = f", {failed:,} refused" if failed else ""
         self._steps.report(f"ownership, {processed:,} entries{refused}")

@@ -31,7 +31,7 @@ def tell_unable(services: Services, record: PodRecord, problems: Mapping[str, st
 
 def _lists(services: Services, record: PodRecord, problems: Iterable[str]) -> str:
     """What is not mounted, not attached, and could not be processed, in the words of VM-06."""
-    uid = record.pod.metadata.uid
+    uid = record.uid
     uses = {name: use for use in services.desired.uses_of_pod(uid) for name in use.outer_names}
     unmounted = [
         name for name in _used(record)

@@ -6,7 +6,7 @@ up again only to tell where it is.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from volumehost.errors import FailedPreconditionError, VolumeHostError
 from volumehost.node.journal_format import MOUNTED, text_of
@@ -19,7 +19,15 @@ if TYPE_CHECKING:
     from volumehost.node.desired import VolumeUse
     from volumehost.node.operations import Services
     from volumehost.node.records import MountedVolume
-    from volumehost.volumes import Mounter
+    from volumehost.volumes import Attributes
+
+
+class Mounted(NamedTuple):
+    """A volume that is mounted for a pod, what its plugin says of it, and where it is."""
+
+    mount: MountedVolume
+    attributes: Attributes
+    path: str
 
 
 class PodVolumes:
@@ -37,17 +45,18 @@ class PodVolumes:
         """Those of which it is known what they lead to."""
         return (use for use in self._uses.values() if not isinstance(use, Exception))
 
-    def mounted(self, name: str, container: str) -> tuple[MountedVolume, Mounter]:
+    def mounted(self, name: str, container: str) -> Mounted:
         """The volume, as it is mounted for the pod.
 
         :raises FailedPreconditionError: it is not (SUBPATH-05).
         """
         mount, use = self._find("mount", name, container)
-        if mount.mounter is not None:
-            return mount, mount.mounter
+        if mount.attributes is not None:
+            return Mounted(mount, mount.attributes, mount.path)
         if mount.is_block:
             raise self._not_there("mount", name, container, "it is a raw block volume")
-        return mount, use.plugin.new_mounter(use.spec, self._pod)
+        mounter = use.plugin.new_mounter(use.spec, self._pod)
+        return Mounted(mount, mounter.get_attributes(), mounter.get_path())
 
     def mapped(self, name: str, container: str) -> tuple[MountedVolume, VolumeUse]:
         """The raw block volume, as it is mapped for the pod.

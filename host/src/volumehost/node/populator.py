@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from volumehost.api.objects import Pod
     from volumehost.node.desired import VolumeUse
+    from volumehost.node.kept_pods import KeptPod
     from volumehost.node.operations import Services
     from volumehost.node.records import MountedVolume
 
@@ -34,9 +35,19 @@ class PodRecord:
     ``errors``: outer volume name to why it could not be entered.
     """
 
-    pod: Pod
+    kept: KeptPod
     processed: bool = False
     errors: dict[str, Exception] = field(default_factory=dict)
+
+    @property
+    def pod(self) -> Pod:
+        """The pod, borrowed."""
+        return self.kept.pod
+
+    @property
+    def uid(self) -> str:
+        """Its UID, which is to be had without reading the pod."""
+        return self.kept.uid
 
 
 class Populator:
@@ -71,13 +82,13 @@ class Populator:
         It may have been told anew, or have ended and be gone, since whoever asks has got the record.
         """
         entered = self._enter(record.pod, record)
-        return entered if self._pods.get(record.pod.metadata.uid) is entered else None
+        return entered if self._pods.get(record.uid) is entered else None
 
     def _enter(self, pod: Pod, former: PodRecord | None) -> PodRecord:
         """Enter what the pod wants, provided that the former record, if one is given, is what is known of it."""
         uid = pod.metadata.uid
         used = used_volumes(pod)
-        record = PodRecord(pod)
+        record = PodRecord(self._services.desired.pods.keep(pod))
         wanted: set[str] = set()
         resolved = self._resolver.resolve(pod, used)
         replacements = refuse_replacements(self._services, uid, resolved)
@@ -245,6 +256,8 @@ class Populator:
         return use.selinux is not None and self._services.actual.has_other_label(use.volume, use.mount_label)
 
     def _is_to_be_relabelled(self, volume: str) -> bool:
+        if self._resolver.selinux is None:
+            return False
         desired = self._services.desired
         uses = [use for uid in desired.pods_of_volume(volume) if (use := desired.get(volume, uid)) is not None]
         return bool(uses) and all(self._needs_another_label(use) for use in uses)

@@ -233,7 +233,9 @@ class Reconciler:
             return
         if need is Need.ATTACH and not use.attachable and services.actual.get_volume(volume) is None:
             # It is entered at once (ASW-05).
-            services.actual.mark_attached(use.volume, use.plugin.name, use.spec, Attachability.FALSE)
+            spec = use.spec if use.is_shared or use.is_block else None
+            mode = use.spec.volume_mode()
+            services.actual.mark_attached(use.volume, use.plugin.name, spec, Attachability.FALSE, mode=mode)
             need = Need.MOUNT
         self._start(mounting_operation(services, use, need), volume)
 

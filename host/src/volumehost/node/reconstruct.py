@@ -114,7 +114,7 @@ def _restore_journal(services: Services, recorded: Iterable[Recorded]) -> Recons
             if record.ended:
                 result.ended_pods.add(pod_uid)
         elif not pod_uid:
-            volume = _restored_volume(name, record)
+            volume = _restored_volume(services, name, record)
             if volume is not None:
                 volumes[name] = volume
                 holders.add(record.plugin, plugin_user(name, ""))
@@ -136,7 +136,7 @@ def _restore_journal(services: Services, recorded: Iterable[Recorded]) -> Recons
     return result
 
 
-def _restored_volume(name: str, record: Recorded) -> AttachedVolume | None:
+def _restored_volume(services: Services, name: str, record: Recorded) -> AttachedVolume | None:
     """A device that was mounted, or may have been; or an attachment that is to be undone one day."""
     maybe_mounted = bool(record.dev) and record.dev not in (UNMOUNTED, FAILED)
     attached = bool(record.att)  # to be confirmed before it is used again
@@ -145,7 +145,7 @@ def _restored_volume(name: str, record: Recorded) -> AttachedVolume | None:
     return AttachedVolume(
         name=name,
         plugin_name=record.plugin,
-        spec=None,
+        spec_or_reader=services.read_spec if record.has_spec else None,
         attachability=Attachability.TRUE if attached else Attachability.FALSE,
         device_state=DeviceState.UNCERTAIN if maybe_mounted else DeviceState.NOT_MOUNTED,
         device_path=record.dpath,
@@ -154,7 +154,6 @@ def _restored_volume(name: str, record: Recorded) -> AttachedVolume | None:
         mode=record.mode or FILESYSTEM_MODE,
         attached=not attached,
         from_directory=record.dir and record.dev == UNCERTAIN,
-        spec_recorded=record.has_spec,
         selinux_context=record.sel,
     )
 
@@ -173,6 +172,7 @@ def _restored_mount(name: str, pod_uid: str, record: Recorded) -> MountedVolume:
         path=record.path,
         mount_point=record.mount if mode == BLOCK_MODE else "",
         is_mount=record.is_mount,
+        found=True,
         # After a reboot no container uses it: a set-up that fails for good leaves nothing to tear down.
         reconstructed=record.state != LOST,
         from_directory=record.dir and record.state == UNCERTAIN,

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from volumehost.errors import VolumeHostError
 from volumehost.spec import Spec
+
+if TYPE_CHECKING:
+    from volumehost.node.journal import Journal
 
 logger = logging.getLogger(__name__)
 
@@ -22,6 +25,11 @@ def wire_spec(spec: Spec) -> dict[str, Any]:
             record |= {"mig": True, "inl": spec.inline_volume_spec_for_csi_migration}
         return record
     return {"vol": to_wire(spec.volume)} if spec.volume is not None else {}
+
+
+def read_spec(journal: Journal, volume: str) -> Spec | None:
+    """The spec that the journal has of the volume of that unique name, None when it has none that can be read."""
+    return spec_from_record(journal.entry(volume) or {})
 
 
 def spec_from_record(record: Mapping[str, Any]) -> Spec | None:

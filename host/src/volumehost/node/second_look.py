@@ -117,7 +117,7 @@ def _record_of_device(volume: AttachedVolume) -> dict[str, Any]:
         "dpath": volume.device_path,
         "dmpath": volume.device_mount_path,
         "dir": volume.from_directory,
-        **(wire_spec(volume.spec) if volume.spec is not None else {}),
+        **(wire_spec(spec) if (spec := volume.spec) is not None else {}),
     }
 
 

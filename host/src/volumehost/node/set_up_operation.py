@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from volumehost.node.expansion import NodeExpansion
     from volumehost.node.journal_records import Fields
     from volumehost.spec import Spec
-    from volumehost.volumes import Attacher, BlockVolumeMapper, Mounter
+    from volumehost.volumes import Attacher, Attributes, BlockVolumeMapper
 
 logger = logging.getLogger(__name__)
 
@@ -103,7 +103,7 @@ class SetUpOperation:
         steps.enter("plugin")
         use.plugin.hold(plugin_user(use.volume, use.pod_uid))
         former = services.actual.get_mount(use.volume, use.pod_uid)
-        if services.desired.get(use.volume, use.pod_uid) is None:
+        if not services.desired.wants(use.volume, use.pod_uid):
             if former is None:
                 services.note({"v": use.volume, "p": use.pod_uid, "gone": True})
                 use.plugin.release(plugin_user(use.volume, use.pod_uid))
@@ -180,7 +180,7 @@ class SetUpOperation:
         self,
         state: MountState,
         *,
-        mounter: Mounter | None = None,
+        attributes: Attributes | None = None,
         mapper: BlockVolumeMapper | None = None,
         path: str = "",
         is_mount: bool | None = None,
@@ -196,8 +196,9 @@ class SetUpOperation:
             inner_name=use.inner_name,
             state=state,
             mode=use.spec.volume_mode(),
-            spec=use.spec,
-            mounter=mounter,
+            # Else the record of the volume tells it, or nothing depends on it.
+            spec=use.spec if use.spec.source() == "csi" and not use.is_shared else None,
+            attributes=attributes,
             mapper=mapper,
             path=path,
             is_mount=is_mount,
@@ -219,6 +220,8 @@ class SetUpOperation:
             }
         )
         services.actual.put_mount(mount)
+        if use.is_shared or use.is_block:
+            services.actual.read_spec_from_record(use.volume)
         if use.claim_size:
             services.actual.initialize_size(use.volume, use.claim_size)
         self._take_over()
@@ -226,6 +229,8 @@ class SetUpOperation:
     def _take_over(self) -> None:
         """A restart may have found the volume's directory without learning its name: that is this one (RECON-40)."""
         use, actual = self._use, self._services.actual
+        if not actual.has_directories:
+            return
         for found in actual.mounts_of_pod(use.pod_uid):
             same = (found.inner_name, found.plugin_name) == (use.inner_name, use.plugin.name)
             if found.from_directory and same and found.volume != use.volume:
@@ -236,7 +241,6 @@ class SetUpOperation:
         self,
         error: BaseException,
         *,
-        mounter: Mounter | None = None,
         mapper: BlockVolumeMapper | None = None,
         left_a_mount: Callable[[], bool] = lambda: False,
     ) -> None:
@@ -247,7 +251,7 @@ class SetUpOperation:
             self._doubt_device(error)
             if former is None:
                 if is_uncertain_progress_error(error) or left_a_mount():
-                    actual.put_mount(self._record(MountState.UNCERTAIN, mounter=mounter, mapper=mapper))
+                    actual.put_mount(self._record(MountState.UNCERTAIN, mapper=mapper))
             elif (
                 former.state is MountState.UNCERTAIN
                 and not former.reconstructed
@@ -306,6 +310,19 @@ def is_mount_point(services: Services, path: str) -> bool | None:
     with contextlib.suppress(OSError, VolumeHostError):
         return services.host.get_mounter().is_mount_point(path)
     return None
+
+
+def is_mounted_now(services: Services, path: str) -> bool | None:
+    """The same where it was mounted just now, so that it need not show that it answers."""
+    from volumehost.mount.mounter import LinuxMounter
+
+    mounter = services.host.get_mounter()
+    if path and isinstance(mounter, LinuxMounter):
+        with contextlib.suppress(OSError):
+            found = mounter.has_mount_at(path)
+            if found is not None:
+                return found
+    return is_mount_point(services, path)
 
 
 def has_lost_mount(services: Services, path: str) -> bool:

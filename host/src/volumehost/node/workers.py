@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 
 from volumehost.node.lanes import Lanes, Task
@@ -53,6 +54,8 @@ class WorkerPool:
         self._coming = 0
         self._hurried = False
         self._stopping = False
+        #: How long each worker had used the processor when it began its task, in seconds.
+        self._computed: dict[int, float] = {}
 
     def submit(self, lane: str, *tasks: Task) -> None:
         """Queue tasks of one lane; they must not raise.
@@ -73,16 +76,21 @@ class WorkerPool:
         No other has to be woken for that.
         """
         with self._lock:
-            self._lanes.nearly_end(threading.get_ident(), self._clock())
+            me = threading.get_ident()
+            self._lanes.nearly_end(me, self._clock(), self._computed_since(me))
 
     def hurry(self) -> bool:
-        """Have more threads join in while tasks wait that one could take; whether any does."""
+        """Have more threads join in while tasks wait that one could take; whether any does.
+
+        None joins in while one works off tasks that compute and wait for nobody, which it would only make slower; so
+        ask again as long as any task waits.
+        """
         with self._lock:
             now = self._clock()
-            self._hurried = self._lanes.can_take(now)
+            self._hurried = self._lanes.needs_others(now)
             if self._hurried:
                 self._call_a_thread(now)
-            return self._hurried
+            return self._lanes.can_take(now)
 
     def stop(self, timeout: float) -> bool:
         """Take no more tasks, drop the queued ones, and wait for running ones; whether all have ended."""
@@ -132,7 +140,7 @@ class WorkerPool:
     def _next_task(self, me: int, *, arriving: bool) -> Task | None:
         """Wait for a task; None when the thread is to end."""
         now = self._clock()
-        self._lanes.end(me, now)
+        self._lanes.end(me, now, self._computed_since(me))
         while not self._stopping:
             if arriving:
                 self._coming = 0
@@ -142,6 +150,7 @@ class WorkerPool:
                     self._hurried = self._lanes.can_take(now)
                     if self._hurried:
                         self._call_a_thread(now)
+                self._computed[me] = time.thread_time()
                 return taken.task
             if self._idle >= self._size:
                 break  # it came in the place of one that hung
@@ -151,8 +160,13 @@ class WorkerPool:
             arriving = True
             now = self._clock()
         self._threads -= 1
+        self._computed.pop(me, None)
         self._condition.notify_all()
         return None
+
+    def _computed_since(self, me: int) -> float:
+        """For how long this thread has used the processor since it began its task."""
+        return time.thread_time() - self._computed.get(me, 0.0)
 
     def _work(self) -> None:
         me = threading.get_ident()

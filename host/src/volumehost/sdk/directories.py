@@ -10,22 +10,26 @@ from contextlib import contextmanager
 DIRECTORY_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def make_directories(path: str, mode: int = 0o750) -> None:
+def make_directories(path: str, mode: int = 0o750) -> bool:
     """Create the directory and its missing parents, all with ``mode`` (less the umask); success when it is there.
+
+    Returns whether it was not.
 
     ``os.makedirs`` gives its mode to the last one only.
 
     :raises FileExistsError: something else is there.
     """
     missing = []
-    current = path
+    current, made = path, False
     while True:
         try:
             os.mkdir(current, mode)
+            made = True
             break
         except FileExistsError:
             if not os.path.isdir(current):
                 raise
+            made = False
             break
         except FileNotFoundError:
             missing.append(current)
@@ -35,9 +39,12 @@ def make_directories(path: str, mode: int = 0o750) -> None:
     for directory in reversed(missing):
         try:
             os.mkdir(directory, mode)
+            made = True
         except FileExistsError:
             if not os.path.isdir(directory):
                 raise
+            made = False
+    return made
 
 
 @contextmanager

@@ -13,6 +13,7 @@ import stat
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from volumehost import Attributes
 from volumehost.errors import MountError, SpecError, UncertainProgressError, VolumeHostError
 from volumehost.sdk import is_ready, make_directories
 from volumehost_emptydir.place import Found, VolumePlace, has_on_mount_marker, look, mark_ready, write_on_mount_marker
@@ -29,7 +30,7 @@ from volumehost_emptydir.swap import NO_SWAP, SwapControl
 if TYPE_CHECKING:
     from volumehost.api.objects import EmptyDirVolumeSource, Pod
     from volumehost.host_services import MountInterface
-    from volumehost.volumes import Attributes, MounterArgs, VolumeMetrics
+    from volumehost.volumes import MounterArgs, VolumeMetrics
 
 logger = logging.getLogger(__name__)
 
@@ -68,8 +69,6 @@ class EmptyDirMounter:
 
     def get_attributes(self) -> Attributes:
         """Writable, and the host's own to give to a group and to label (EMPTYDIR-04)."""
-        from volumehost import Attributes
-
         return Attributes(read_only=False, managed=True, selinux_relabel=True)
 
     @property
@@ -103,7 +102,8 @@ class EmptyDirMounter:
         found = Found() if created else self._usable(directory)
         if self._medium == DEFAULT_MEDIUM and has_on_mount_marker(self._place):
             self._forget()  # left by a teardown that met a foreign mount here and did not end
-        complete = is_ready(self._place.meta_dir)
+        # A mount is made anew where nothing was there, so that what a marker says of it then does not matter.
+        complete = (not created or self._medium == DEFAULT_MEDIUM) and is_ready(self._place.meta_dir)
         if not self._is_there(directory, found):
             if complete:
                 logger.warning("%s was set up before, but is not there any more: setting it up again", directory)
@@ -176,7 +176,9 @@ class EmptyDirMounter:
                 self._make_directory(directory)
             return
         try:
-            write_on_mount_marker(self._place)
+            if not write_on_mount_marker(self._place) and created:
+                self._forget()  # left by a volume of that name whose directory somebody has removed
+                write_on_mount_marker(self._place)
             if not created:
                 self._make_directory(directory)
             self._mounter.mount(source, directory, fs_type, options, systemd=False)
@@ -193,7 +195,7 @@ class EmptyDirMounter:
 
     def _make_directory(self, directory: str) -> None:
         """The directory with its mode, whether it was there or not."""
-        if not self._create(directory):
+        if not self._create(directory) and self._medium == DEFAULT_MEDIUM:
             self._open_up(directory)
 
     def _create(self, directory: str) -> bool:
@@ -208,7 +210,8 @@ class EmptyDirMounter:
             return False
         except OSError as error:
             raise _not_made(directory, error) from error
-        self._open_up(directory)
+        if self._medium == DEFAULT_MEDIUM:  # else it will lie under a mount, whose own mode counts
+            self._open_up(directory)
         return True
 
     def _open_up(self, directory: str) -> None:

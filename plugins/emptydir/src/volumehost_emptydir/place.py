@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from volumehost.errors import CorruptedMountError, MountError, UnsafePathError
 from volumehost.sdk import HUGETLBFS_MAGIC, TMPFS_MAGIC, filesystem_magic, make_directories, set_ready
+from volumehost_emptydir.plugin import PLUGIN_NAME
 from volumehost_emptydir.size import DEFAULT_MEDIUM, HUGE_PAGES, MEMORY
 
 if TYPE_CHECKING:
@@ -33,8 +34,6 @@ class VolumePlace(NamedTuple):
     @classmethod
     def of(cls, host: VolumeHost, pod_uid: str, volume_name: str) -> VolumePlace:
         """Where the host's layout puts them."""
-        from volumehost_emptydir.plugin import PLUGIN_NAME
-
         return cls(
             name=volume_name,
             pod_uid=pod_uid,
@@ -101,18 +100,19 @@ def _medium(path: str) -> str:
     return _MEDIA.get(magic, DEFAULT_MEDIUM)
 
 
-def write_on_mount_marker(place: VolumePlace) -> None:
+def write_on_mount_marker(place: VolumePlace) -> bool:
     """Record that the volume lies on a mount, before the mount is made or taken away.
 
     Whatever is in the directory below once nothing is mounted there was written by somebody who kept the path after
-    the unmount: it is not the volume, and is kept (BR-70).
+    the unmount: it is not the volume, and is kept (BR-70). Returns whether nothing was recorded of it before.
     """
     path = f"{place.meta_dir}/{ON_MOUNT_FILE}"
     try:
-        make_directories(place.meta_dir)
+        new = make_directories(place.meta_dir)
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o640))
     except OSError as error:
         raise MountError(error.strerror or str(error), action=f"writing {path}", subject=path) from error
+    return new
 
 
 def has_on_mount_marker(place: VolumePlace) -> bool:

@@ -5,21 +5,34 @@ Importing this module loads nothing but the contract: the rest comes when a hook
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from volumehost import hookimpl
 from volumehost.errors import NotAvailableOnHostError, SpecError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection, Mapping
 
     from volumehost.api.objects import EmptyDirVolumeSource, Pod
     from volumehost.spec import Spec
     from volumehost.volume_host import VolumeHost
     from volumehost.volumes import Mounter, ReconstructedVolume, Unmounter
+    from volumehost_emptydir.mounter import EmptyDirMounter
+    from volumehost_emptydir.place import VolumePlace
     from volumehost_emptydir.swap import SwapControl
 
 PLUGIN_NAME = "kubernetes.io/empty-dir"
+
+
+class _Tools(NamedTuple):
+    """What a mounter is made with, the same for all."""
+
+    mounter: type[EmptyDirMounter]
+    place: Callable[[VolumeHost, str, str], VolumePlace]
+    memory: str
+    memory_size: Callable[[EmptyDirVolumeSource, Pod, Mapping[str, int]], int]
+    swap_control: SwapControl
+    sticky: bool
 
 
 class EmptyDirPlugin:
@@ -27,7 +40,7 @@ class EmptyDirPlugin:
 
     def __init__(self) -> None:
         self._host: VolumeHost | None = None
-        self._swap_control: SwapControl | None = None
+        self._made: _Tools | None = None
 
     @hookimpl
     def init(self, host: VolumeHost) -> None:
@@ -61,21 +74,17 @@ class EmptyDirPlugin:
     @hookimpl
     def new_mounter(self, spec: Spec, pod: Pod) -> Mounter:
         """Works out the size of a volume in memory, which is why this can fail (EMPTYDIR-10)."""
-        from volumehost_emptydir.mounter import EmptyDirMounter
-        from volumehost_emptydir.place import VolumePlace
-        from volumehost_emptydir.size import MEMORY, memory_size
-
-        host = self._any_host()
+        tools, host = self._tools(), self._any_host()
         source = _source(spec)
-        size = memory_size(source, pod, host.get_node_allocatable()) if source.medium == MEMORY else 0
-        return EmptyDirMounter(
-            place=VolumePlace.of(host, pod.metadata.uid, spec.name()),
+        size = tools.memory_size(source, pod, host.get_node_allocatable()) if source.medium == tools.memory else 0
+        return tools.mounter(
+            place=tools.place(host, pod.metadata.uid, spec.name()),
             source=source,
             pod=pod,
             size=size,
             mounter=host.get_mounter(),
-            swap_control=self._swap(host),
-            sticky=host.get_volume_config(PLUGIN_NAME).other_attributes.get("sticky") == "true",
+            swap_control=tools.swap_control,
+            sticky=tools.sticky,
         )
 
     @hookimpl
@@ -108,12 +117,24 @@ class EmptyDirPlugin:
         place = VolumePlace.of(host, pod.metadata.uid, spec.name())
         resize(place, _source(spec), pod, new_size, host)
 
-    def _swap(self, host: VolumeHost) -> SwapControl:
-        from volumehost_emptydir.swap import SwapControl
+    def _tools(self) -> _Tools:
+        """What mounters are made with; loaded with the first one."""
+        if self._made is None:
+            from volumehost_emptydir.mounter import EmptyDirMounter
+            from volumehost_emptydir.place import VolumePlace
+            from volumehost_emptydir.size import MEMORY, memory_size
+            from volumehost_emptydir.swap import SwapControl
 
-        if self._swap_control is None:
-            self._swap_control = SwapControl(host.get_mounter(), host.get_plugin_dir(PLUGIN_NAME))
-        return self._swap_control
+            host = self._any_host()
+            self._made = _Tools(
+                mounter=EmptyDirMounter,
+                place=VolumePlace.of,
+                memory=MEMORY,
+                memory_size=memory_size,
+                swap_control=SwapControl(host.get_mounter(), host.get_plugin_dir(PLUGIN_NAME)),
+                sticky=host.get_volume_config(PLUGIN_NAME).other_attributes.get("sticky") == "true",
+            )
+        return self._made
 
     def _any_host(self) -> VolumeHost:
         if self._host is None:

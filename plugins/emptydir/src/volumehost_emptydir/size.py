@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
@@ -123,6 +124,7 @@ def _limit(resources: ResourceRequirements | None) -> int:
     return _bytes(resources.limits.get("memory", "0")) if resources is not None else 0
 
 
+@functools.lru_cache(maxsize=256)
 def _bytes(text: str) -> int:
     from volumehost.sdk import parse_quantity
 

@@ -51,7 +51,7 @@ class LiveKinds:
             kind = _with_device(kind, known)
         if mount is not None:
             kind = replace(kind, block=mount.is_block, shared_with=self._others(mount.volume, mount.pod_uid))
-        spec = use.spec if use is not None else mount.spec if mount is not None else None
+        spec = use.spec if use is not None else known.spec if known is not None else None
         inline = volume.csi.driver if volume is not None and volume.csi is not None else ""
         persistent = spec.persistent_volume if spec is not None else None
         kind = replace(

@@ -139,7 +139,7 @@ class EveryPlugin:
         return False
 
     @hookimpl
-    def find_device_mounts(self) -> Sequence[FoundDeviceMount]:
+    def find_device_mounts(self, known: Collection[str]) -> Sequence[FoundDeviceMount]:
         return ()
 
     @hookimpl

@@ -146,7 +146,8 @@ def test_br46_no_detach_while_the_device_is_mounted(node_of, disk):
     node = node_of(plugin)
     node.mount_pod(_pod("web"), timeout=20)
     plugin.trouble["unmount_device"] = _raise(OperationError("target is busy"))
-    with pytest.raises(WaitTimeoutError, match=r"(?s)still mounted on the node, operation unmount_device.*target is busy"):
+    words = r"(?s)still mounted on the node, operation unmount_device.*target is busy"
+    with pytest.raises(WaitTimeoutError, match=words):
         node.unmount_pod("web", timeout=0.3)
     assert plugin.count("detach") == 0
     (volume,) = _volumes(node)

@@ -153,7 +153,8 @@ def fronting(bind):
 
 def test_br27_what_waits_for_a_driver_says_so_and_goes_on_when_it_registers(manager, fronting, nfs, until):
     node = manager(fronting)
-    with pytest.raises(WaitTimeoutError, match=r"(?s)volume v .*: waiting, operation volume_mount.*it is not registered"):
+    words = r"(?s)volume v .*: waiting, operation volume_mount.*it is not registered"
+    with pytest.raises(WaitTimeoutError, match=words):
         node.mount_pod(_pod(nfs()), timeout=0.3, attempts=1)
     assert fronting.drivers.started == 1
     (entry,) = [entry for entries in node._now.parts.pending._entries.values() for entry in entries]

@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from storm import drivers, full_disk, kill, reboot, scale
+from storm import corrupt, drivers, full_disk, kill, reboot, scale
 from storm.crew import Options, end_in_good_order
 from storm.report import Findings
 from volumehost.testing.namespaces import enter_private_mount_namespace, why_not_private
@@ -24,6 +24,7 @@ STORMS: dict[str, tuple[Callable[[Options], Findings], float]] = {
     "reboot": (reboot.run, 2.0),
     "scale": (scale.run, 3.0),
     "full-disk": (full_disk.run, 3.0),
+    "corrupt": (corrupt.run, 5.0),
 }
 
 

@@ -103,8 +103,7 @@ class World:
 
     def close(self) -> None:
         """End everything, whatever state it is in."""
-        if self._objects is not None:
-            self._objects.close()
+        self.let_go_of_store()
         self.agent.kill()
         self.fake.kill()
         self.place.close()
@@ -115,6 +114,12 @@ class World:
         if self._objects is None:
             self._objects = Objects(self.place.root)
         return self._objects
+
+    def let_go_of_store(self) -> None:
+        """Close the store; it is opened again when it is used."""
+        if self._objects is not None:
+            self._objects.close()
+            self._objects = None
 
     def tell(self, text: str) -> None:
         """Remember what happens, for who has to find out why it ended badly."""

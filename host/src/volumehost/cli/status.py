@@ -74,7 +74,12 @@ def _watch(settings: Settings, name: str | None) -> None:
 
     if settings.output == "name":
         raise click.UsageError("--watch goes with -o table, json or yaml")
-    watch(read, lambda seen: _watched_text(settings, *seen), lambda seen: _identity(*seen), _GAPS[settings.output])
+    watch(
+        read,
+        lambda seen: _watched_text(settings, *seen),
+        lambda seen: _watched_text(settings, seen[0], _ageless(seen[1])),
+        _GAPS[settings.output],
+    )
 
 
 #: What stands between two states that are shown one after the other.
@@ -93,13 +98,12 @@ def _watched_text(settings: Settings, found: NodeStatus, pods: list[PodStatus]) 
     return "".join(f"{line}\n" for line in (*_notes(found, pods), *_lines(pods)))
 
 
-def _identity(found: NodeStatus, pods: list[PodStatus]) -> object:
+def _ageless(pods: list[PodStatus]) -> list[PodStatus]:
     """What is worth a new block: not that something has got older."""
-    ageless = [
+    return [
         replace(each, volumes=tuple(replace(v, age=None, retry_in=None, where="", progress="") for v in each.volumes))
         for each in pods
     ]
-    return found.manager_pid, found.notes, ageless
 
 
 def _read(settings: Settings) -> NodeStatus:

@@ -95,6 +95,12 @@ def test_what_to_do_follows_from_the_kind_of_the_deepest_error_that_says_somethi
     assert any(words in line for line in advice), advice
 
 
+def test_an_error_that_nobody_raised_on_purpose_is_named_and_called_a_defect():
+    error = AttributeError("'Thing' object has no attribute 'x'")
+    assert error_lines(error) == ["AttributeError: 'Thing' object has no attribute 'x'"]
+    assert any("defect" in line for line in advice_for(error))
+
+
 def test_no_secret_of_an_error_is_made_up():
     """What an error hides stays hidden: only its words are repeated."""
     error = StorageDriverError("denied", driver="d", code="PERMISSION_DENIED", driver_message="***stripped***")

@@ -40,6 +40,9 @@ _BY_CODE = {
 }
 _LOGS = "see what the driver says: 'volumehost drivers logs {driver}'"
 
+#: What nobody raised on purpose.
+_DEFECT = "this is a defect of volumehost or of a plugin; its log, with -vv, has where it happened"
+
 #: Links of the chain that are told, at most: a plugin may have built an endless one.
 _LINKS = 12
 
@@ -54,7 +57,8 @@ def error_lines(error: BaseException | None) -> list[str]:
         text = _text(link)
         if any(text in line for line in lines):
             continue
-        shown = text if not number or isinstance(link, VolumeHostError) else f"{type(link).__name__}: {text}"
+        kind = type(link).__name__
+        shown = text if isinstance(link, VolumeHostError) or text == kind else f"{kind}: {text}"
         first, *rest = shown.splitlines() or [type(link).__name__]
         lines.append(first if not number else f"caused by: {first}")
         lines += [f"  {line.strip()}" for line in rest if line.strip()]
@@ -69,6 +73,8 @@ def advice_for(error: BaseException | None) -> list[str]:
             found[link.hint] = None
     if not found:
         found.update(dict.fromkeys(_by_kind(error)))
+    if error is not None and not isinstance(error, VolumeHostError):
+        found[_DEFECT] = None
     return list(found)
 
 

@@ -7,6 +7,7 @@ import sys
 import pytest
 from agent_world import DISK, MEMORY, claim, is_mounted, mounted_below, pod, pod_directories, volume_path
 
+from volumehost import VolumeManager
 from volumehost.api.objects import PersistentVolumeClaim, Pod
 from volumehost.errors import ObjectNotFoundError
 from volumehost.node.pod_objects import FINALIZER
@@ -119,3 +120,20 @@ def test_pods_of_other_nodes_are_none_of_its_business(running_agent, root, store
     store.create(elsewhere)
     uid = store.create(here).metadata.uid
     until(lambda: mounted_below(root) == [volume_path(root, uid)])
+
+
+def test_br51_what_is_mounted_for_a_pod_of_another_node_stays(running_agent, root, store, status, until):
+    """A manager was told to mount it here all the same; that it is for another node is no word that it has ended."""
+    document = pod("web")
+    document["spec"]["nodeName"] = "there"
+    with VolumeManager(root, node_name="here") as manager:
+        uid = manager.mount_pod(document).uid
+    path = volume_path(root, uid)
+    agent = running_agent("--node-name", "here")
+    other = store.create(pod("other")).metadata.uid
+    until(lambda: is_mounted(volume_path(root, other)))
+    assert is_mounted(path)
+    assert status()["note"].startswith("it is for node there")
+    store.patch(Pod, "web", {"metadata": {"annotations": {ENDED_ANNOTATION: "true"}}}, "default")
+    until(lambda: pod_directories(root) == [other])
+    assert agent.stop() == 0

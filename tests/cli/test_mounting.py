@@ -469,3 +469,16 @@ def test_selinux_options_are_told_as_not_applicable_where_the_kernel_has_none(
     (volume,) = volumehost("explain", "web", "-o", "json").json()["volumes"]
     assert volume["selinux"] == words
     volumehost("unmount", "web")
+
+
+def test_a_pod_of_another_node_is_refused_and_explained(volumehost, manifest, pod_manifest) -> None:
+    path = manifest(pod_manifest(v=MEMORY).replace("spec:\n", "spec:\n  nodeName: there\n", 1))
+    done = volumehost("mount", "-f", path, "--node-name", "here")
+    assert done.code == 1
+    assert "mounting pod default/web: it is for node there, and this is here" in done.err
+    assert volumehost("status", "web").code == 3
+    assert volumehost("apply", "-f", path).code == 0
+    assert "it is for node there, and this is here" in volumehost("mount", "web").err
+    told = volumehost("explain", "web").out
+    assert "waits for: node there, which the pod is for; this is here" in told
+    assert "volumehost mount" not in told

@@ -71,6 +71,8 @@ class StoredPods:
         """Why the pod may have changed without anybody here knowing, "" when it cannot have."""
         if is_mirror(pod):
             return "it is a static pod, and this agent looks at no manifests (--static-pods): it stays as it is"
+        if self._is_elsewhere(pod):
+            return f"it is for node {pod.spec.node_name}: what is mounted for it here stays, and is not mounted again"
         return f"the store cannot be read: {self._problem}" if self._problem else ""
 
     def keeps(self, pod: Pod) -> str:
@@ -135,8 +137,8 @@ class StoredPods:
 
     def _seen(self, sources: PodSources, pod: Pod) -> None:
         uid = pod.metadata.uid
-        mirror = is_mirror(pod)
-        if pod.spec.node_name not in ("", self._node_name):
+        mirror, elsewhere = is_mirror(pod), self._is_elsewhere(pod)
+        if elsewhere and not self._manager.may_be_in_use(uid):
             return
         if mirror and self._mirror_touched is not None:
             if pod.metadata.deletion_timestamp is not None:
@@ -148,10 +150,14 @@ class StoredPods:
         deleted = pod.metadata.deletion_timestamp is not None
         if workload_has_ended(pod) or (deleted and not self._manager.may_be_in_use(uid)):
             sources.end(self, pod)
-        elif mirror:
+        elif mirror or elsewhere:
             sources.keep(self, pod)
         else:
             sources.want(self, pod)
+
+    def _is_elsewhere(self, pod: Pod) -> bool:
+        """Whether it is for another node: then only what somebody has mounted for it here all the same is ours."""
+        return pod.spec.node_name not in ("", self._node_name)
 
     def _gone(self, sources: PodSources, uid: str) -> None:
         pod = self._pods.pop(uid, None)

@@ -15,11 +15,11 @@ from volumehost.cli.objects import NameType, read_manifests, reference
 from volumehost.cli.options import DEFAULT_NAMESPACE, Settings, shared_options
 from volumehost.cli.pod_report import pod_data, pod_label, volume_table
 from volumehost.cli.progress import progress
-from volumehost.errors import InvalidObjectError, VolumeHostError
+from volumehost.errors import FailedPreconditionError, InvalidObjectError, VolumeHostError
 
 if TYPE_CHECKING:
     from volumehost.api.manifests import Manifest
-    from volumehost.api.objects import Pod
+    from volumehost.api.objects import KubeObject, Pod
     from volumehost.node.pod_manager import PodManager
     from volumehost.node.status import PodStatus
 
@@ -92,8 +92,11 @@ def _store(
 ) -> tuple[list[Pod], list[Exception]]:
     """Put what the manifests hold into the API, pods last: the pods to be mounted, and the errors of what failed."""
     from volumehost.api.apply import apply_object
+    from volumehost.api.objects import Pod
+    from volumehost.hosts.node_name import node_name_of
     from volumehost.node.pod_objects import apply_pod, keep_pod
 
+    node = node_name_of(manager.root_dir)
     pods: list[Pod] = []
     errors: list[Exception] = []
     for manifest in sorted(manifests, key=lambda each: each.kind.kind == "Pod"):
@@ -103,14 +106,29 @@ def _store(
                 outcome = apply_object(manager.api, manifest.kind.struct, manifest.document).outcome
                 click.echo(f"{reference(manifest.kind, metadata.name)} {outcome}", err=True)
             elif name is None or (metadata.name, metadata.namespace) == (name, namespace):
+                _refuse_elsewhere(manifest.obj, node)
                 pods.append(apply_pod(manager.api, manifest.document))
         except InvalidObjectError as error:
             errors.append(manifest.explain(error))
         except VolumeHostError as error:
             errors.append(error)
     if name is not None and not pods and not errors:
+        _refuse_elsewhere(manager.api.get(Pod, name, namespace), node)
         pods.append(keep_pod(manager.api, name, namespace))
     return pods, errors
+
+
+def _refuse_elsewhere(pod: KubeObject, node: str) -> None:
+    """An agent would not mount such a pod again after a reboot, and ``plan`` says so too."""
+    from volumehost.api.objects import Pod
+
+    if isinstance(pod, Pod) and pod.spec.node_name not in {"", node}:
+        raise FailedPreconditionError(
+            f"it is for node {pod.spec.node_name}, and this is {node}",
+            action=f"mounting pod {pod.metadata.namespace}/{pod.metadata.name}",
+            subject=pod.metadata.name,
+            hint="mount it there, or leave spec.nodeName out of the manifest",
+        )
 
 
 def _wait(manager: PodManager, pods: Sequence[Pod], deadline: float, verbosity: int) -> list[Exception]:

@@ -42,7 +42,8 @@ def explain_live(parts: NodeParts, pod: Pod | PodStatus) -> PodExplanation:
     volumes = [explanation_of(facts.of_volume(each, known, status.uid)) for each in status.volumes]
     volumes += [explanation_of(each) for each in facts.devices_of(status.uid)]
     record = parts.services.journal.entry("", status.uid) or {}
-    return _of_pod(status, known, volumes, ended=ended, problem=text_of(record, "problem"), live=True)
+    told = _of_pod(status, known, volumes, ended=ended, problem=text_of(record, "problem"), live=True)
+    return _with_node(told, known, parts.host.get_node_name())
 
 
 def explain_recorded(
@@ -111,7 +112,23 @@ def _of_record(
     record = journal.entries.get(("", status.uid), {})
     ended = bool(record.get("ended"))
     told = _of_pod(status, pod, volumes, ended=ended, problem=text_of(record, "problem"), live=False)
+    if pod is not None and _is_elsewhere(pod, node_name):
+        return _with_node(told, pod, node_name)
     return _with_worker(told, found)
+
+
+def _is_elsewhere(pod: Pod, node: str) -> bool:
+    return pod.spec.node_name not in {"", node}
+
+
+def _with_node(told: PodExplanation, pod: Pod | None, node: str) -> PodExplanation:
+    """For which node the pod is, when that is another one: whoever works here does not mount it."""
+    import msgspec
+
+    if pod is None or told.ready or not _is_elsewhere(pod, node):
+        return told
+    waits_for = f"node {pod.spec.node_name}, which the pod is for; this is {node}"
+    return msgspec.structs.replace(told, waits_for=(waits_for, *told.waits_for))
 
 
 def _with_worker(told: PodExplanation, found: NodeStatus) -> PodExplanation:

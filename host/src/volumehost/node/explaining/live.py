@@ -74,7 +74,7 @@ class LiveFacts:
         elif use is not None or mount is not None:
             self._add_waiting(facts, status.unique_name, pod_uid)
         else:
-            self._add_unresolved(facts, pod_uid)
+            self._add_unresolved(facts, pod, pod_uid)
         return facts
 
     def devices_of(self, pod_uid: str) -> list[VolumeFacts]:
@@ -115,15 +115,17 @@ class LiveFacts:
         running = plane if plane is not None and plane.started else None
         return claim_facts(self._api, namespace, name, plane=running, made_for_pod=made_for_pod)
 
-    def _add_unresolved(self, facts: VolumeFacts, pod_uid: str) -> None:
+    def _add_unresolved(self, facts: VolumeFacts, pod: Pod | None, pod_uid: str) -> None:
         """Nothing is entered for it: why not is what the populator met."""
         record = self._parts.populator.record(pod_uid)
         if facts.unmounting:
             return
         if record is None:
             facts.here = facts.here or sequence.mount_sequence(facts.kind)[0].name
-            facts.waits_for.append("somebody who asks for it: this manager was not told to mount the pod")
-            facts.advice.append("'volumehost mount NAME' mounts it")
+            if pod is not None and pod.spec.node_name in {"", self._parts.host.get_node_name()}:
+                label = f"{pod.metadata.namespace}/{pod.metadata.name}"
+                facts.waits_for.append("somebody who asks for it: this manager was not told to mount the pod")
+                facts.advice.append(f"'volumehost mount {argument_of(label)}' mounts it")
             return
         error = record.errors.get(facts.status.volume)
         if facts.claim is not None:

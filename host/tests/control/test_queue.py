@@ -204,6 +204,27 @@ def test_urgent_changes_end_the_wait_and_others_do_not(queue: WorkQueue, clock: 
     assert due_in(queue, clock) == 2, "an early attempt still counts"
 
 
+def test_br_53_former_failures_do_not_count_while_an_attempt_runs_that_was_asked_for(queue: WorkQueue) -> None:
+    """Who asks again, after the cause is mended, must not be told that it has failed often enough."""
+
+    def attempts() -> int:
+        record = queue.record(A)
+        assert record is not None
+        return record.attempts
+
+    for _ in range(3):
+        queue.add(A)
+        fail(queue, OperationError("no"))
+    queue.add(A)
+    assert queue.take(0) == A
+    queue.add(A, fresh=True, version="7")  # a change of the object: whether the attempt made it is not known yet
+    assert attempts() == 3
+    queue.add(A, fresh=True)
+    assert attempts() == 0
+    queue.finish(A, error=OperationError("no"))
+    assert attempts() == 1
+
+
 def test_br_53_a_fresh_wish_begins_anew(queue: WorkQueue, clock: Any) -> None:
     queue.add(A)
     for _ in range(4):

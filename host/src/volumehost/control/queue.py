@@ -118,6 +118,8 @@ class WorkQueue:
             record = self._records.setdefault(item, Record())
             news = News(urgent, fresh)
             if record.running:
+                if not version:  # somebody asks: who waits from now on has not seen the former failures
+                    self._take_note(record, news)
                 if version not in record.news and len(record.news) >= _MOST_VERSIONS:
                     version = ""
                 record.news[version] = record.news.get(version, news).also(news)

@@ -86,23 +86,13 @@ def test_br83_the_records_explain_what_a_command_gave_up_on(volumehost, keys, mo
     assert "  here     check what the pod asks for" in lines
     assert "  what to do: look at the key" in lines
     assert lines[-1] == "the others: cache (mounted)"
-    mounts_below(volumehost.root_dir)
-
-
-def test_an_error_cannot_steer_the_terminal_and_keeps_its_lines(volumehost, keys, mounts_below) -> None:
-    assert volumehost("mount", "-f", keys).code == 1
-    told = volumehost("explain", "web").out
-    assert "\x1b" not in told
-    assert "bad key\\x1b[2J\n" in told
-    assert "\n      second line" in told
-    mounts_below(volumehost.root_dir)
-
-
-def test_the_explanation_as_data(volumehost, keys, mounts_below) -> None:
-    assert volumehost("mount", "-f", keys).code == 1
-    told = volumehost("explain", "pod/web", "-o", "json").json()
-    assert (told["name"], told["ready"], told["live"]) == ("web", False, False)
-    volume = told["volumes"][0]
+    # An error keeps its lines, and cannot steer the terminal.
+    assert "\x1b" not in told.out
+    assert "bad key\\x1b[2J\n" in told.out
+    assert "\n      second line" in told.out
+    data = volumehost("explain", "pod/web", "-o", "json").json()
+    assert (data["name"], data["ready"], data["live"]) == ("web", False, False)
+    volume = data["volumes"][0]
     assert (volume["attempts"], volume["step"], volume["advice"]) == (3, "check", ["look at the key"])
     assert [point["state"] for point in volume["sequence"]] == ["done", "here", "to-come", "to-come"]
     assert volumehost("explain", "web", "-o", "name").out == "pod/web\n"

@@ -16,6 +16,7 @@ PAGES = [
     "write-a-driver.md",
     "embedding.md",
     "operating.md",
+    "explain-and-plan.md",
     "inspect-and-repair.md",
 ]
 #: Programs of Debian's packages that a page uses besides our own.

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from volumehost.agent.wire import error_to_wire
 from volumehost.api.objects import Pod
-from volumehost.errors import ApiError, InvalidObjectError, VolumeHostError
-from volumehost.node.pod_objects import FINALIZER, find_pod, mark_workload_ended
+from volumehost.errors import ApiError, InvalidObjectError, ObjectNotFoundError, VolumeHostError
+from volumehost.node.pod_objects import FINALIZER, delete_pod, find_pod, mark_workload_ended
 
 if TYPE_CHECKING:
     from volumehost.api.objects import KubeObject
@@ -75,14 +75,21 @@ class ControlCalls:
         if pod is not None:
             self._manager.ending.check(pod.metadata.uid, f"{namespace}/{name}")
             mark_workload_ended(self._manager.api, pod)
-        self._manager.unmount_pod(name, namespace, timeout=timeout)
+        try:
+            self._manager.unmount_pod(name, namespace, timeout=timeout)
+        except ObjectNotFoundError:
+            if pod is None:
+                raise  # otherwise the agent has acted upon the word by itself
 
     def unmount_all(self, arguments: Arguments) -> Any:
         """End all pods, and wait for a while until they are gone."""
+        ended = []
         for pod in self._manager.api.list(Pod).items:
             if FINALIZER in pod.metadata.finalizers and not self._manager.ending.kept_by(pod.metadata.uid):
                 mark_workload_ended(self._manager.api, pod)
-        return self._manager.unmount_all(timeout=_timeout(arguments))
+                delete_pod(self._manager.api, pod)  # now: the agent may let go of it at once
+                ended.append(f"{pod.metadata.namespace}/{pod.metadata.name}")
+        return list(dict.fromkeys([*ended, *self._manager.unmount_all(timeout=_timeout(arguments))]))
 
     def container_mounts(self, arguments: Arguments) -> Any:
         """What the pod's containers are given."""

@@ -4,6 +4,7 @@ import contextlib
 import itertools
 import json
 import os
+import subprocess
 import sys
 import threading
 import time
@@ -13,6 +14,9 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))  # for agent_world.py: tests are imported without a package
 
+from acme_plugin import Site
+
+from volumehost.agent.client import AgentManager
 from volumehost.api.store import EmbeddedStore
 from volumehost.mount import syscalls
 from volumehost.mount.mountinfo import read_mount_table
@@ -90,3 +94,34 @@ def running_agent(root, tmp_path):
             return agent
 
         yield run
+
+
+@pytest.fixture
+def site(tmp_path):
+    """The place of a vendor's plugin; installed, but the test may change that."""
+    made = Site(str(tmp_path))
+    made.install()
+    return made
+
+
+@pytest.fixture
+def volumehost(root):
+    """Runs a command."""
+
+    def run(*arguments, **environment):
+        command = [sys.executable, "-m", "volumehost", *arguments, "--root-dir", root]
+        variables = {**os.environ, **environment}
+        return subprocess.run(command, check=False, capture_output=True, text=True, timeout=60, env=variables)
+
+    return run
+
+
+@pytest.fixture
+def live(root, store):
+    """What the agent says of its pods now, by their names."""
+
+    def ask():
+        with AgentManager(root, lambda: store) as agent:
+            return {each.name: each for each in agent.status()}
+
+    return ask

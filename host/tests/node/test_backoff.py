@@ -2,6 +2,7 @@
 
 import pytest
 
+from volumehost.errors import NoPluginMatchedError, OperationError, PluginNotFoundError
 from volumehost.node.backoff import Backoff
 
 
@@ -38,3 +39,13 @@ def test_reset_starts_afresh():
     backoff.reset()
     assert (backoff.delay, backoff.attempts, backoff.error) == (0, 0, None)
     assert backoff.delay_after(ValueError()) == 0.5
+
+
+@pytest.mark.parametrize("missing", [NoPluginMatchedError("none"), PluginNotFoundError("none")])
+def test_scen24_a_plugin_that_is_not_there_is_looked_for_often_for_nobody_tells_that_it_came(missing):
+    error = OperationError("unmounting")
+    error.__cause__ = missing
+    backoff = Backoff()
+    for _ in range(9):
+        backoff.failed(error, 0.0)
+    assert (backoff.delay, backoff.attempts) == (15.0, 9)

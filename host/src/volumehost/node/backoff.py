@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from volumehost.errors import StorageDriverError, StorageDriverUnavailableError, error_chain
+from volumehost.errors import (
+    NoPluginMatchedError,
+    PluginNotFoundError,
+    StorageDriverError,
+    StorageDriverUnavailableError,
+    error_chain,
+)
 
 #: Seconds: the first delay, the factor, and the longest delay (CONST-04).
 INITIAL_DELAY = 0.5
@@ -14,6 +20,14 @@ MAXIMUM_DELAY = 122.0
 BUSY_DELAY = 0.1
 #: Seconds until it is looked again for a driver that is not registered; that it has registered is told (BR-27).
 ABSENT_DELAY = 2.0
+
+#: The longest delay until it is looked again for a plugin that is not there, in seconds: nobody tells that it has come.
+PLUGIN_MAXIMUM_DELAY = 15.0
+
+
+def lacks_plugin(error: BaseException | None) -> bool:
+    """Whether the volume's plugin is not there: it may be installed again at any time."""
+    return any(isinstance(link, NoPluginMatchedError | PluginNotFoundError) for link in error_chain(error))
 
 
 def absent_driver(error: BaseException | None) -> str | None:
@@ -52,7 +66,8 @@ class Backoff:
     def delay_after(self, error: BaseException) -> float:
         """The delay after this failure more: 0.5, 1, 2, 4 ... 64, 122, 122 seconds, or the flat one of its kind."""
         flat = flat_delay(error)
-        return flat if flat is not None else min(INITIAL_DELAY * FACTOR ** min(self.attempts, 10), MAXIMUM_DELAY)
+        longest = PLUGIN_MAXIMUM_DELAY if lacks_plugin(error) else MAXIMUM_DELAY
+        return flat if flat is not None else min(INITIAL_DELAY * FACTOR ** min(self.attempts, 10), longest)
 
     def attempts_after(self, error: BaseException) -> int:
         """How many real failures there are with this one."""

@@ -1,7 +1,7 @@
 """Keeps the volume that a pod has when one of its claims leads to another meanwhile; the populator asks here (BR-51).
 
-A claim can be deleted by force and made anew while a pod uses it. The pod's processes go on with what they have: to
-take that from under them, and give them an empty volume, would lose what they write.
+A claim can be deleted by force and made anew while a pod uses it. The pod goes on with what it has: to take that from
+under it, and give it an empty volume, would lose what it writes.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from volumehost.errors import PluginLookupError
-from volumehost.node.backoff import absent_driver
+from volumehost.node.backoff import absent_driver, lacks_plugin
 from volumehost.node.claims import ClaimPendingError
 from volumehost.node.hanging import where_it_hangs
 from volumehost.node.journal_format import texts_of
@@ -248,5 +248,6 @@ def _state(entry: PendingOperation | None, mount: MountedVolume | None) -> str:
     if running:
         return running
     if entry is not None and entry.backoff.error is not None:
-        return "waiting" if absent_driver(entry.backoff.error) is not None else "failed"
+        error = entry.backoff.error
+        return "waiting" if absent_driver(error) is not None or lacks_plugin(error) else "failed"
     return "uncertain" if mount is not None else "pending"

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from volumehost.errors import ObjectNotFoundError
+from volumehost.errors import ObjectNotFoundError, OperationError, VolumesFailedError
 from volumehost.loader.events import NoProber
 from volumehost.node.explaining.plan import planner
 from volumehost.node.explaining.sequence import VolumeKind, mount_sequence, phase_at, unmount_sequence
@@ -288,3 +288,22 @@ def test_a_store_that_cannot_be_read_is_an_error(bind, nfs, pod_with, plan, root
     os.mkfifo(f"{root}/store.sqlite3")
     with pytest.raises(StoreError, match="not a regular file"):
         plan(pod_with(nfs("v")), bind())
+
+
+def test_to_unmount_what_was_never_mounted_takes_nothing(
+    manager, bind, disk, nfs, claimed, pod_with, claimed_volume, plan_unmount, volume_of
+):
+    def away():
+        raise OperationError("away")
+
+    plugin, attaching = bind(), disk()
+    plugin.sources, attaching.sources = ("cephfs",), ("nfs",)
+    plugin.trouble["set_up"] = attaching.trouble["set_up"] = away
+    broken = {"name": "broken", "cephfs": {"monitors": ["m"], "path": "/x"}}
+    with manager(plugin, attaching, enter=False) as node:
+        claimed(node.api)
+        with pytest.raises(VolumesFailedError):
+            node.mount_pod(pod_with(broken, claimed_volume(), claimed_volume("no", "no")), timeout=20, attempts=1)
+    told = plan_unmount("web", bind(), disk())
+    assert [volume_of(told, name).state for name in ("broken", "no")] == ["done", "done"]
+    assert _phases(volume_of(told)) == ["unmount-device", "detach"]

@@ -229,3 +229,22 @@ def test_nothing_on_disk_changes(manager, bind, nfs, pod_with, fails, root, expl
     before = snapshot(root)
     explained()
     assert snapshot(root) == before
+
+
+def test_of_a_pod_that_ends_what_was_never_mounted_is_gone(
+    manager, bind, nfs, pod_with, claimed_volume, fails, explained, volume_of
+):
+    good, bad = bind(), bind("example.com/bad")
+    bad.sources = ("cephfs",)
+    bad.trouble["set_up"] = fails(OperationError("away"))
+    volumes = (nfs("v"), {"name": "keys", "cephfs": {"monitors": ["m"], "path": "/x"}}, claimed_volume("no", "no"))
+    with manager(good, bad, enter=False) as node:
+        with pytest.raises(VolumesFailedError):
+            node.mount_pod(pod_with(*volumes), timeout=20, attempts=1)
+        good.trouble["tear_down"] = fails(OperationError("busy"))
+        with pytest.raises(WaitTimeoutError):
+            node.unmount_pod("web", timeout=0.2)
+        live = _live(node)
+    for told in (live, explained()):
+        assert told.summary == "1 volume is still on the node"
+        assert [volume.volume for volume in told.volumes if volume.sequence] == ["v"]

@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from volumehost.node.status import VolumeStatus
 
 
-#: States of a volume that is not on its way back any more.
-_GONE = frozenset({"unused", "not-mounted"})
-
 #: What to do where neither the error nor its kind says it.
 _MEND = "mend what the error names; it is tried again by itself for as long as somebody works on the root directory"
 
@@ -28,12 +25,14 @@ _MEND = "mend what the error names; it is tried again by itself for as long as s
 class VolumeFacts:
     """One volume. ``here`` is the phase that it is in; "" where that follows from the operation and its step.
 
-    ``unmounting``: it is on its way back. ``claim``: where its claim is, of a volume that has one.
+    ``unmounting``: it is on its way back; ``gone``: nothing of it is left. ``claim``: where its claim is, of a volume
+    that has one.
     """
 
     status: VolumeStatus
     kind: VolumeKind
     unmounting: bool = False
+    gone: bool = False
     here: str = ""
     claim: ClaimFacts | None = None
     waits_for: list[str] = field(default_factory=list)
@@ -59,7 +58,7 @@ def explanation_of(facts: VolumeFacts) -> VolumeExplanation:
         source=_source(facts.kind),
         selinux=status.selinux,
     )
-    if status.state in _GONE if facts.unmounting else status.state == "unused":
+    if facts.gone or status.state == "unused":
         return plain
     retry_in, attempts, step = status.retry_in, status.attempts, status.step or status.failed_step
     waits_for, error, advice = list(facts.waits_for), list(facts.error), list(facts.advice)

@@ -58,6 +58,9 @@ class LiveFacts:
             status, self._kinds.of_volume(status, use, mount, volume, pod), unmounting=ending or unwanted
         )
         entry = self._parts.pending.find(OperationKey(status.unique_name, pod_uid)) if status.unique_name else None
+        facts.gone = ending and mount is None and (entry is None or not entry.running)
+        if facts.gone:
+            return facts
         if status.ready and not facts.unmounting:
             error = entry.backoff.error if entry is not None else None
             facts.error, facts.advice = error_lines(error), advice_for(error)

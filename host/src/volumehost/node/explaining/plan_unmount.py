@@ -8,7 +8,7 @@ from volumehost.mount.deadline import DeadlineRunner
 from volumehost.node.explaining.busy_words import busy_words
 from volumehost.node.explaining.planned import PlannedStep, PodPlan, VolumePlan
 from volumehost.node.explaining.recorded import RecordedFacts
-from volumehost.node.explaining.sequence import REMOVE, unmount_sequence
+from volumehost.node.explaining.sequence import MOUNTING_OPERATIONS, REMOVE, SUBPATHS, TEAR_DOWN, unmount_sequence
 from volumehost.node.journal import read_journal
 
 if TYPE_CHECKING:
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from volumehost.api.objects import Pod
     from volumehost.hosts.node_host import NodeHost
     from volumehost.node.explaining.facts import VolumeFacts
-
-_ABSENT = frozenset({"unused", "not-mounted", "pending"})
 
 
 def plan_unmount(api: ApiClient, host: NodeHost, name: str, namespace: str) -> PodPlan:
@@ -32,10 +30,7 @@ def plan_unmount(api: ApiClient, host: NodeHost, name: str, namespace: str) -> P
     status = find_status(found, namespace, name)
     pod = find_pod(api, status.name, status.namespace) if status.name else None
     facts = RecordedFacts(read_journal(host.layout.journal_file()), api, host.get_node_name())
-    volumes = [
-        VolumePlan(each.volume, "done") if each.state in _ABSENT else _of_volume(facts.of_volume(each, pod, status.uid))
-        for each in status.volumes
-    ]
+    volumes = [_of_volume(facts.of_volume(each, pod, status.uid)) for each in status.volumes]
     return PodPlan(
         namespace=status.namespace,
         name=status.name or status.uid,
@@ -48,11 +43,16 @@ def plan_unmount(api: ApiClient, host: NodeHost, name: str, namespace: str) -> P
 
 def _of_volume(facts: VolumeFacts) -> VolumePlan:
     status = facts.status
+    # What was never mounted for the pod may be attached or staged for it all the same.
+    absent = not status.unique_name or (status.state == "failed" and status.operation in MOUNTING_OPERATIONS)
+    skipped = {REMOVE, SUBPATHS, TEAR_DOWN} if absent else {REMOVE}
     steps = [
         PlannedStep(phase.name, phase.text, next(iter(sorted({name for name, _ in phase.steps})), ""))
         for phase in unmount_sequence(facts.kind)
-        if phase.name != REMOVE
+        if phase.name not in skipped
     ]
+    if not status.unique_name or not steps:
+        return VolumePlan(status.volume, "unused" if status.state == "unused" else "done", status.plugin)
     users, _ = busy_words(status.path, DeadlineRunner()) if status.mounted else ([], [])
     shared = f"pod {', '.join(facts.kind.shared_with)} has it too, so it stays on the node"
     return VolumePlan(

@@ -43,6 +43,9 @@ class RecordedFacts:
         ended = bool(self._entries.get(("", pod_uid), {}).get("ended"))
         going = status.operation not in {"", *sequence.MOUNTING_OPERATIONS}
         facts = VolumeFacts(status, self._kind(status, record, volume, pod), unmounting=ended or going)
+        facts.gone = ended and record.get("state") in {None, FAILED}
+        if facts.gone:
+            return facts
         if status.ready and not facts.unmounting:
             facts.error = texts_of(record, "err_lines") if status.error else []
             facts.advice = texts_of(record, "advice") if status.error else []

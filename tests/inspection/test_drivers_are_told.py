@@ -149,6 +149,22 @@ def test_a_driver_that_is_gone_is_said_not_to_be_told(area, driver):
     assert told(driver) == []
 
 
+def test_what_a_driver_may_have_staged_is_unstaged_before_its_record_goes(area, driver):
+    """It died while it staged the volume, or was not answered: nothing is mounted, and it may hold the device."""
+    kubelet = Kubelet(area)
+    for place in (kubelet.target, kubelet.staging):
+        syscalls.umount2(place, 0)
+    os.unlink(f"{kubelet.volume}/vol_data.json")
+    os.removedirs(kubelet.target)
+    driver.script(Rule("NodeUnstageVolume", reply={}))
+    plan = plan_repair(kubelet.root, kubelet.sources).plan
+    assert [step.action.value for _, step in plan.steps()] == ["unstage", "remove-device-directory"]
+    done = kubelet.repair()
+    assert done.complete, done.results
+    assert told(driver) == ["NodeUnstageVolume"]
+    assert not os.path.exists(kubelet.device)
+
+
 # --- this host's own, with the loop driver --------------------------------------------------------------------------
 
 OBJECTS = [

@@ -70,7 +70,7 @@ KINDS: Final[dict[str, Kind]] = {
     ),
     HALF_REMOVED: Kind(
         "what is left of a volume: an empty directory, or a record, without a mount",
-        "removes the empty directories and the record",
+        "tells the driver, which may have the volume staged, then removes the empty directories and the record",
     ),
     BARE_DIRECTORY: Kind(
         "a mount is promised here and there is none: what a pod writes goes to the disk below",

@@ -86,5 +86,5 @@ def _look(looks: Looks) -> tuple[Inspection, Context]:
 def _needs_plugins(inspection: Inspection) -> bool:
     """Whether volumes may have to be taken away: loading plugins takes its time."""
     return any(pod.state.abandoned for pod in inspection.pods) or any(
-        device.state == "unused" for device in inspection.devices
+        device.state in {"unused", "leftover"} for device in inspection.devices
     )

@@ -187,10 +187,27 @@ class _Planner:
     def _half_removed(self, finding: Finding) -> None:
         if finding.pod_uid:
             self._refuse(finding, [Reason("its pod is known, and may want it", finding.advice)])
+            return
+        device = self._device_in(finding.subject)
+        if device is not None:
+            self._add(finding.kind, finding.subject, device_repair(self._context, device, self._plugins))
         else:
             self._add(finding.kind, finding.subject, [Step(Action.REMOVE_DEVICE, finding.subject)])
 
+    def _device_in(self, directory: str) -> DeviceReport | None:
+        """The volume whose record is left there, if its plugin is there to ask the driver to unstage it.
+
+        A driver may have it staged although nothing is mounted: it died at it, or was not answered.
+        """
+        for device in self._inspection.devices:
+            entry = self._context.devices_by_mount.get(device.path)
+            if entry is not None and entry.directory == directory and device.handle and device.plugin in self._plugins:
+                return device
+        return None
+
     def _stale_record(self, finding: Finding) -> None:
+        if any((finding.subject, "") in step.records for repair in self.repairs for step in repair.steps):
+            return
         step = Step(Action.END_RECORDS, finding.subject, records=((finding.subject, ""),))
         self._add(finding.kind, finding.subject, [step])
 

@@ -18,6 +18,7 @@ from volumehost.api.embedded.tables import MIGRATIONS, SCHEMA_VERSION, bring_up_
 from volumehost.api.objects import ConfigMap, ObjectMeta, Secret
 from volumehost.api.store import EmbeddedStore
 from volumehost.errors import ObjectNotFoundError, StoreError
+from volumehost.mount import syscalls
 from volumehost.mount.mounter import LinuxMounter
 
 
@@ -290,6 +291,21 @@ def test_a_disk_without_room_for_a_store(small_filesystem: Path) -> None:
     with pytest.raises(StoreError) as caught:
         EmbeddedStore(str(small_filesystem / "store.sqlite3"))
     assert caught.value.subject.endswith("store.sqlite3")
+
+
+@pytest.mark.root
+def test_a_disk_with_room_but_without_files_is_told_as_full(small_filesystem: Path) -> None:
+    path = str(small_filesystem / "store.sqlite3")
+    EmbeddedStore(path).close()
+    usage = os.statvfs(small_filesystem)
+    for more in (0, 2):
+        limit = f"size=1m,nr_inodes={usage.f_files - usage.f_ffree + more}"
+        syscalls.mount("tmpfs", str(small_filesystem), "tmpfs", syscalls.MS_REMOUNT, limit)
+        if more:
+            EmbeddedStore(path).close()
+        else:
+            with pytest.raises(StoreError, match=r"the filesystem is full \(free space, or files"):
+                EmbeddedStore(path)
 
 
 @pytest.mark.root

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +11,7 @@ from contextlib import contextmanager
 from volumehost.errors import StoreError
 
 _HINTS = {
-    "SQLITE_FULL": "free space on that filesystem; nothing was changed",
+    "SQLITE_FULL": "free space, or files, on that filesystem; nothing was changed",
     "SQLITE_READONLY": "the file or its filesystem is read-only: make it writable, or choose another root directory",
     "SQLITE_CANTOPEN": "check that its directory exists and can be written by this user",
     "SQLITE_PERM": "run as the user who owns the file",
@@ -58,4 +59,16 @@ def store_error(path: str, action: str, error: sqlite3.Error) -> StoreError:
     primary = "_".join(name.split("_")[:2])
     if primary in {"SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_FORMAT"}:
         return StoreError(f"{path} is damaged: {error}", action=action, subject=path, hint=_DAMAGED)
+    if primary in {"SQLITE_CANTOPEN", "SQLITE_IOERR"} and _is_full(path):  # SQLite does not say so itself
+        reason = f"{path}: {error}: the filesystem is full"
+        return StoreError(reason, action=action, subject=path, hint=_HINTS["SQLITE_FULL"])
     return StoreError(f"{path}: {error}", action=action, subject=path, hint=_HINTS.get(primary, ""))
+
+
+def _is_full(path: str) -> bool:
+    """Whether the filesystem has no space left, or no file. Some have no fixed number of files, and tell 0."""
+    try:
+        filesystem = os.statvfs(os.path.dirname(path))
+    except OSError:
+        return False
+    return filesystem.f_bavail == 0 or (filesystem.f_files > 0 and filesystem.f_favail == 0)

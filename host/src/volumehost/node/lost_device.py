@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from volumehost.errors import VolumeHostError
 from volumehost.node.journal_format import LOST, UNMOUNTED
+from volumehost.node.own_places import check_place_in_pod, check_place_of_device
 from volumehost.node.states import DeviceState
 
 if TYPE_CHECKING:
@@ -29,11 +30,17 @@ def undo_lost_device(services: Services, use: VolumeUse, steps: Steps) -> bool:
     volume = services.actual.get_volume(use.volume)
     if not use.device_mountable or volume is None or volume.device_state is not DeviceState.UNCERTAIN:
         return False
+    if not volume.device_mount_path:  # where it would be is not known, so neither is whether it has gone
+        return False
     if not _has_gone(services, volume):
         return False
     steps.enter("undo-lost-device")
     try:
+        check_place_of_device(services.host.layout, volume.device_mount_path)
         for mount in volume.pods.values():
+            check_place_in_pod(
+                services.host.layout, mount.pod_uid, mount.plugin_name, mount.inner_name, block=mount.is_block
+            )
             use.plugin.new_unmounter(mount.inner_name, mount.pod_uid).tear_down()
         use.plugin.new_device_unmounter().unmount_device(volume.device_mount_path)
     except Exception as error:  # noqa: BLE001 - a plugin may raise anything; what follows decides

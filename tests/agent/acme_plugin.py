@@ -92,7 +92,7 @@ class AcmeVolume:
         make_directories(self.path)
         if self.kind == "content":
             files = {"key": FileProjection(b"content of acme", 0o644)}
-            AtomicWriter(self.path, "acme").write(files)
+            AtomicWriter(self.path).write(files)
             return
         mounter = self.host.get_mounter()
         if mounter.is_mount_point(self.path):

@@ -1,6 +1,7 @@
 """Desired and actual state of world (DSW, ASW rules)."""
 
 import pytest
+from msgspec.structs import replace
 
 from volumehost.api.objects import ObjectMeta, PersistentVolume
 from volumehost.errors import VolumeHostError
@@ -341,6 +342,45 @@ def test_asw36_mounted_elsewhere_counts_uncertain_ones(attached):
     attached.put_mount(_mount(uid="u2", state=MountState.UNCERTAIN))
     assert attached.is_used_elsewhere("p/vol", "a.b/p", "pv", "u1")
     assert not attached.is_used_elsewhere("unknown", "a.b/p", "other", "u1")
+
+
+def test_mountop05_a_pods_own_volume_of_the_same_name_is_not_the_persistent_volume(attached, spec):
+    persistent = Spec.from_persistent_volume(PersistentVolume(metadata=ObjectMeta(name="pv")), False)
+    attached.put_mount(replace(_mount(uid="u2"), spec=spec))
+    assert not attached.is_used_elsewhere("p/other", "a.b/p", "v", "u1")
+    attached.put_mount(replace(_mount(uid="u3"), spec=persistent))
+    assert attached.is_used_elsewhere("p/other", "a.b/p", "v", "u1")
+    attached.mark_unmounted("p/vol", "u3")
+    attached.put_mount(replace(_mount(uid="u4"), spec=None))  # a restart found it: it is not known which of both it is
+    assert attached.is_used_elsewhere("p/other", "a.b/p", "v", "u1")
+
+
+def test_asw20_only_what_is_mounted_is_to_be_refreshed(attached):
+    attached.mark_remount_required("p/vol", "u1")
+    attached.put_mount(_mount(state=MountState.UNCERTAIN))
+    attached.mark_remount_required("p/vol", "u1")
+    assert not attached.get_mount("p/vol", "u1").remount_required
+    attached.put_mount(_mount())
+    attached.mark_remount_required("p/vol", "u1")
+    assert attached.get_mount("p/vol", "u1").remount_required
+
+
+def test_asw24_the_claims_size_is_taken_once_and_the_nodes_own_afterwards(attached):
+    attached.initialize_size("p/vol", 1)
+    attached.initialize_size("p/vol", 2)
+    assert attached.get_volume("p/vol").size == 1
+    assert attached.mark_resized("p/vol", 3)
+    attached.initialize_size("p/vol", 2)
+    assert attached.get_volume("p/vol").size == 3
+    assert not attached.mark_resized("p/unknown", 3)
+    attached.initialize_size("p/unknown", 3)
+
+
+def test_asw24a_a_final_failure_to_grow_is_forgotten_with_a_success(attached):
+    attached.hold_resize("p/vol", ResizeHold.NONE, failed=True)
+    assert attached.get_volume("p/vol").resize_failed
+    attached.mark_resized("p/vol", 3)
+    assert not attached.get_volume("p/vol").resize_failed
 
 
 def test_snapshots_do_not_change(attached):

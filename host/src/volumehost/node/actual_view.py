@@ -118,7 +118,8 @@ class ActualView:
     def is_used_elsewhere(self, name: str, plugin_name: str, inner_name: str, pod_uid: str) -> bool:
         """Whether another pod has the PersistentVolume; uncertain counts (ASW-36).
 
-        Without a device the volume has another name for each pod: then the plugin and the inner name tell.
+        Without a device the volume has another name for each pod: then the plugin and the inner name tell. A volume of
+        a pod's own may be called the same; after a restart that is not known.
         """
         with self._lock:
             volume = self._volumes.get(name)
@@ -128,7 +129,7 @@ class ActualView:
                 (mount.plugin_name, mount.inner_name) == (plugin_name, inner_name)
                 for known in self._volumes.values()
                 for mount in of_pods.items(known.held)
-                if mount.pod_uid != pod_uid
+                if mount.pod_uid != pod_uid and (mount.spec is None or mount.spec.persistent_volume is not None)
             )
 
     def find_by_inner_name(self, pod_uid: str, inner_name: str) -> MountedVolume | None:

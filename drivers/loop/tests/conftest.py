@@ -101,6 +101,9 @@ class Parts:
     def image(self, id: str) -> str:
         return self.state.images.path(self.state.volume(id).key)
 
+    def image_of(self, key: str) -> str:
+        return self.state.images.path(key)
+
     def create(self, name: str = "one", size: int = 16 * MiB, fs_type: str = "ext4", **more: object) -> str:
         return self.volumes.create(Wanted(name, required=size, fs_type=fs_type, **more)).id  # type: ignore[arg-type]
 
@@ -274,6 +277,9 @@ class Client:
         except grpc.RpcError as error:
             return error.code().name, error.details() or ""
         raise AssertionError(f"{method} succeeded")
+
+    def image_of(self, key: str) -> str:
+        return self.state.images.path(key)
 
     def create(self, name: str, size: int = 16 << 20, **more: Any) -> csi.Volume:
         more.setdefault("volume_capabilities", [self.capability()])

@@ -101,6 +101,32 @@ def test_after_a_reboot_what_is_left_of_a_target_is_removed(parts) -> None:
     again.volumes.delete(id)
 
 
+@pytest.mark.parametrize("what", ["a directory", "a link to nowhere"])
+def test_br56_what_is_no_file_among_the_node_state_holds_up_no_start(parts, what) -> None:
+    id = parts.staged()
+    (name,) = os.listdir(parts.state.node._directory)
+    path = f"{parts.state.node._directory}/{name}"
+    os.unlink(path)
+    os.mkdir(path) if what == "a directory" else os.symlink("/nonexistent/file", path)
+    again = parts.reopened()
+    assert not os.path.lexists(path)
+    again.staging.unstage(id, parts.path("stage-one"))
+    again.volumes.delete(id)
+
+
+def test_br56_a_volume_whose_record_cannot_be_read_is_unpublished_and_unstaged(parts) -> None:
+    id = parts.staged()
+    parts.publishing.publish(id, parts.path("stage-one"), parts.path("target"), parts.WRITER)
+    key = parts.state.volume(id).key
+    with open(f"{parts.state.volumes.directory}/{key}.json", "w") as file:
+        file.write("{")
+    again = parts.reopened()
+    again.publishing.unpublish(id, parts.path("target"))
+    again.staging.unstage(id, parts.path("stage-one"))
+    assert again.state.node.all() == []
+    assert os.path.exists(parts.image_of(key))
+
+
 def test_node_state_that_cannot_be_read_is_asked_of_the_kernel(parts) -> None:
     id = parts.staged()
     directory = parts.path("data/node/boot-1")

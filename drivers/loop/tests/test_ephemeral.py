@@ -74,6 +74,36 @@ def test_a_failure_can_be_repeated_and_undone(parts) -> None:
     parts.publishing.unpublish(ID, parts.path("target"))
 
 
+def test_br56_one_that_is_mounted_is_known_again_when_the_node_state_of_it_is_lost(parts) -> None:
+    parts.ephemeral.publish(ID, parts.path("target"), parts.WRITER, 4 * MiB)
+    with open(parts.path("target/kept"), "w") as file:
+        file.write("content")
+    before = [mount.mount_id for mount in parts.state.mounter.list_mounts() if mount.path == parts.path("target")]
+    (name,) = os.listdir(parts.path("data/node/boot-1"))
+    os.unlink(parts.path(f"data/node/boot-1/{name}"))
+    again = parts.reopened()
+    again.ephemeral.publish(ID, parts.path("target"), parts.WRITER, 4 * MiB)
+    assert os.path.exists(parts.path("target/kept"))
+    after = [mount.mount_id for mount in again.state.mounter.list_mounts() if mount.path == parts.path("target")]
+    assert after == before
+    again.publishing.unpublish(ID, parts.path("target"))
+    assert again.state.node.all() == []
+
+
+def test_br56_one_whose_record_cannot_be_read_is_taken_away_and_its_image_is_left_alone(parts) -> None:
+    parts.ephemeral.publish(ID, parts.path("target"), parts.WRITER, 4 * MiB)
+    key = parts.state.volumes.get(ID).key
+    directory = parts.state.volumes.directory
+    with open(f"{directory}/{key}.json", "w") as file:
+        file.write("[]")
+    again = parts.reopened()
+    for _ in range(2):
+        again.publishing.unpublish(ID, parts.path("target"))
+    assert not os.path.exists(parts.path("target"))
+    assert again.state.node.all() == []
+    assert sorted(os.listdir(directory)) == [f"{key}.img", f"{key}.json"]
+
+
 def test_unpublishing_it_where_it_is_not_deletes_nothing(parts) -> None:
     parts.ephemeral.publish(ID, parts.path("target"), parts.WRITER, 4 * MiB)
     parts.publishing.unpublish(ID, parts.path("elsewhere"))

@@ -59,6 +59,10 @@ class EphemeralVolumes:
                 raise FailedPreconditionError(
                     f"it is published at {', '.join(staged.publications)}", action=action, subject=id
                 )
+            device = state.device(record)
+            if staged is None and device is not None and state.is_mounted(target, device):
+                self._staging.remember(record, target, capability, read_only=read_only)  # by an earlier process
+                return
             try:
                 make_target(target, state.mounter, directory=True, action=action)
                 self._staging.bring_up(record, target, capability, read_only=read_only, may_format=True)

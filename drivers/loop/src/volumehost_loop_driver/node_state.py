@@ -51,9 +51,9 @@ class NodeState:
             try:
                 with open(path, "rb") as file:
                     staged = decode(file.read())
-            except msgspec.MsgspecError as error:
+            except (OSError, msgspec.MsgspecError) as error:
                 logger.warning("%s cannot be read and is dropped: %s", path, error)
-                os.unlink(path)
+                _drop(path)
             else:
                 self._by_id[staged.id] = staged
 
@@ -89,3 +89,14 @@ class NodeState:
 
     def _path(self, staged: StagedVolume) -> str:
         return os.path.join(self._directory, staged.key + _SUFFIX)
+
+
+def _drop(path: str) -> None:
+    """Remove what stands in the place of a file, a directory only when it is empty; what cannot be removed may stay."""
+    try:
+        if os.path.isdir(path) and not os.path.islink(path):
+            os.rmdir(path)
+        else:
+            os.unlink(path)
+    except OSError as error:
+        logger.warning("%s stays where it is: %s", path, error)

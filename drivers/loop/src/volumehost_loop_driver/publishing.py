@@ -129,6 +129,9 @@ class Publishing:
         action = f"unpublish the volume {shown(id)} from {target}"
         with state.locks.hold(f"volume {id}", timeout=timeout):
             record = state.volumes.get(id)
+            if record is None and (left := state.node.get(id)) is not None:
+                self._leave(left, target, action)
+                return
             if record is None:
                 if os.path.lexists(target) and state.mounter.is_mount_point(target):
                     raise NotFoundError("there is no such volume", action=action, subject=id)
@@ -147,6 +150,22 @@ class Publishing:
                 remove_volume(state, record)
             elif staged is not None and target in staged.publications:
                 self._forget(staged, target)
+
+    def _leave(self, staged: StagedVolume, target: str, action: str) -> None:
+        """Take a volume away whose record cannot be read, by what is remembered here; its image is left alone."""
+        state = self._state
+        if not self._may_unmount(staged, state.device_of(staged.key), target):
+            raise FailedPreconditionError(
+                "something else is mounted there", action=action, subject=target, hint="unmount it"
+            )
+        remove_target(target, state.mounter)
+        if target not in staged.publications:
+            return
+        if staged.staging_path:
+            self._forget(staged, target)
+        else:  # an ephemeral volume has one target, and no other stage
+            state.devices.detach(staged.key)
+            state.node.remove(staged)
 
     def _may_unmount(self, staged: StagedVolume | None, device: str | None, target: str) -> bool:
         """Whether what is at the target is the volume, or nothing is mounted there."""

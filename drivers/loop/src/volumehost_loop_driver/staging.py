@@ -109,6 +109,10 @@ class Staging:
             raise
         state.observe("stage:mounted")
 
+    def remember(self, record: VolumeRecord, path: str, capability: Capability, *, read_only: bool) -> None:
+        """Write down anew what is set up, where that was lost."""
+        self._attach(record, path, capability, read_only=read_only)
+
     def _attach(self, record: VolumeRecord, path: str, capability: Capability, *, read_only: bool) -> str:
         """Attach and remember. A filesystem's device is writable even for readers: its journal may want replaying."""
         state = self._state
@@ -176,11 +180,15 @@ class Staging:
         with state.locks.hold(f"volume {id}", timeout=timeout):
             record = state.volumes.get(id)
             staged = state.node.get(id)
-            if record is None:
-                if _is_mounted(state, path):
-                    raise NotFoundError("there is no such volume", action=action, subject=id)
+            if record is not None:
+                key = record.key
+            elif staged is not None:  # its record cannot be read; its image is left alone
+                key = staged.key
+            elif _is_mounted(state, path):
+                raise NotFoundError("there is no such volume", action=action, subject=id)
+            else:
                 return
-            device = state.device(record)
+            device = state.device_of(key)
             if staged is not None and staged.staging_path != path and device is not None:
                 # It is staged elsewhere: nothing of it is here.
                 return
@@ -189,7 +197,7 @@ class Staging:
             if device is not None and state.is_mounted(path, device):
                 state.mounter.unmount(path)
             state.observe("unstage:unmounted")
-            state.devices.detach(record.key)
+            state.devices.detach(key)
             state.observe("unstage:detached")
             if staged is not None:
                 state.node.remove(staged)

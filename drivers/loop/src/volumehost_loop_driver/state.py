@@ -93,7 +93,7 @@ class DriverState:
         for staged in self.node.all():
             if staged.frozen:
                 self._thaw(staged)
-            if self.volumes.get(staged.id) is None:
+            if self.volumes.get(staged.id) is None and staged.key not in self.volumes.unreadable:
                 self.node.remove(staged)
 
     def _thaw(self, staged: StagedVolume) -> None:
@@ -148,7 +148,11 @@ class DriverState:
 
     def device(self, record: VolumeRecord) -> str | None:
         """The loop device that shows the volume now."""
-        return self.devices.device(record.key, self.images.path(record.key))
+        return self.device_of(record.key)
+
+    def device_of(self, key: str) -> str | None:
+        """The loop device that shows the image of this key now."""
+        return self.devices.device(key, self.images.path(key))
 
     def is_mounted(self, path: str, device: str) -> bool:
         """Whether the filesystem on the device is mounted exactly there."""

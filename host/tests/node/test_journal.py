@@ -172,6 +172,19 @@ def test_br56_a_newer_version_is_kept_aside_and_never_interpreted(journal, path)
     assert set(_entries(path)) == {("b", "y")}
 
 
+def test_br56_what_is_no_file_in_its_place_is_moved_out_of_the_way(journal, path):
+    os.mkdir(path)
+    with open(f"{path}/kept", "w") as file:
+        file.write("content")
+    made, contents = journal()
+    assert contents.entries == {}
+    assert not contents.intact
+    made.write({"v": "a", "p": "x"})
+    assert read_journal(path).intact
+    with open(f"{path}.damaged-0/kept") as file:
+        assert file.read() == "content"
+
+
 def test_a_second_one_is_kept_beside_the_first(journal, path):
     for number in range(2):
         with open(path, "wb") as file:

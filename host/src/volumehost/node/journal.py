@@ -102,12 +102,12 @@ class Journal:
     def open(self) -> JournalContents:
         """Read what is there, make the file ready for appending, and return what it said.
 
-        A damaged journal, and one of a newer version, is kept beside under another name. After a reboot the mounts
-        of the former boot are recorded as lost.
+        A damaged journal, one of a newer version, and what cannot be read at all is kept beside under another name.
+        After a reboot the mounts of the former boot are recorded as lost.
 
-        :raises RootDirectoryError: the file can be neither read nor written.
+        :raises RootDirectoryError: the file can be neither read, nor moved, nor written.
         """
-        contents = read_journal(self._path)
+        contents = self._read()
         rebooted = bool(contents.boot_id) and contents.boot_id != self._boot_id
         self._live, self._complete = contents.records, contents.complete and contents.intact
         if rebooted:
@@ -324,6 +324,20 @@ class Journal:
                 os.unlink(temporary)
             raise
         return descriptor
+
+    def _read(self) -> JournalContents:
+        """What is there; nothing, when that cannot be read and is moved out of the way: a directory, a bad sector."""
+        try:
+            return read_journal(self._path)
+        except RootDirectoryError as error:
+            free = (f"{self._path}.damaged-{number}" for number in range(1000))
+            aside = next(path for path in free if not os.path.lexists(path))
+            try:
+                os.rename(self._path, aside)
+            except OSError:
+                raise error from None
+            logger.warning("the journal cannot be read, and was moved to %s: %s", aside, error)
+            return JournalContents(intact=False, notes=[f"the journal could not be read and is now {aside}"])
 
     def _keep_aside(self, kind: str) -> None:
         """Link the present file to a name of its own: evidence for people, and not lost to a newer program."""

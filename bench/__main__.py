@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from bench import csi, csi_node, isolation, loading, loop, memory, mounting, node, restart, starting
+from bench import csi, csi_node, isolation, loading, loop, memory, mounting, node, restart, scale, starting
 from bench.measuring import Figure
 from bench.report import table
 from volumehost.testing.namespaces import enter_private_mount_namespace, why_not_private
@@ -18,6 +18,7 @@ ROOMS: dict[str, tuple[str, Callable[[], list[Figure]], bool]] = {
     "mount": ("Mount room", mounting.figures, True),
     "node": ("Volume manager", node.figures, True),
     "restart": ("Restart", restart.figures, True),
+    "scale": ("Many pods", scale.figures, True),
     "csi": ("CSI", csi.figures, True),
     "csi-node": ("CSI volumes through the volume manager", csi_node.figures, True),
     "isolation": ("One hung driver among ten", isolation.figures, True),

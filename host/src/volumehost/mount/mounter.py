@@ -36,6 +36,7 @@ UNMOUNT_SECONDS: Final = 60.0
 _MEMORY_FS_TYPES: Final = frozenset({"tmpfs", "ramfs", "hugetlbfs", "proc", "sysfs", "devpts", "devtmpfs", "mqueue"})
 # Pauses between attempts to unmount what is busy, in seconds: together long enough for any single system call.
 _MOMENTS: Final = (0.0005, 0.001, 0.002, 0.004, 0.008, 0.016)
+_REMEMBERED_MOUNTS: Final = 256
 _HARMLESS_FLAGS: Final = frozenset({"--no-canonicalize", "-c", "--no-mtab", "-n"})
 
 
@@ -62,6 +63,8 @@ class LinuxMounter:
         self._mount_seconds = mount_seconds
         self._unmount_seconds = unmount_seconds
         self._runner = runner if runner is not None else DeadlineRunner()
+        #: Paths of the mounts that were made last, until somebody asks or unmounts.
+        self._mounted: dict[str, bool] = {}
         self._places = places if places is not None else Places(self._runner, answer_seconds=answer_seconds)
 
     # --- mounting -----------------------------------------------------------------------------------------
@@ -94,6 +97,9 @@ class LinuxMounter:
             self._places.without_hanging(
                 _mount_by_call, source, target, fs_type, parsed, what="mount at", path=target, timeout=seconds
             )
+            if len(self._mounted) >= _REMEMBERED_MOUNTS:
+                self._mounted.clear()  # nobody asks about them
+            self._mounted[target] = True
         except DeadlineExceededError as error:
             raise MountTimeoutError(
                 str(error), action=what, subject=target, errno=errno.ETIMEDOUT, hint="it may still come about"
@@ -172,6 +178,7 @@ class LinuxMounter:
 
     def _unmount(self, target: str, flags: int, seconds: float) -> None:
         action = f"unmount {target}"
+        self._mounted.pop(target, None)
         try:
             if self._ends_at_once(target):
                 _umount(target, flags)
@@ -255,9 +262,11 @@ class LinuxMounter:
     def has_mount_at(self, path: str) -> bool | None:
         """Whether something is mounted exactly there, whether it answers or not; None where the kernel cannot tell.
 
+        Of what it has mounted itself since it was last asked the kernel has told already.
+
         :raises OSError: the path cannot be reached.
         """
-        return self._places.has_mount(path)
+        return True if self._mounted.pop(path, False) else self._places.has_mount(path)
 
     def is_likely_not_mount_point(self, path: str) -> bool:
         """The quick test, negated (MOUNT-30)."""

@@ -34,33 +34,28 @@ class ActualState(ActualView):
 
     # --- volumes --------------------------------------------------------------------------------------------
 
+    def enter_wanted(self, name: str, plugin_name: str, spec: Spec | None, mode: str) -> None:
+        """A volume that is about to be mounted and needs no attaching is known from now on (ASW-05), which is no news.
+
+        :param spec: None where nothing will depend on it.
+        """
+        with self._lock:
+            if name not in self._volumes:
+                self._volumes[name] = AttachedVolume(name, plugin_name, spec, Attachability.FALSE, mode=mode)
+
     def mark_attached(
-        self,
-        name: str,
-        plugin_name: str,
-        spec: Spec | None,
-        attachability: Attachability,
-        device_path: str = "",
-        *,
-        mode: str = "",
+        self, name: str, plugin_name: str, spec: Spec, attachability: Attachability, device_path: str = ""
     ) -> None:
         """The volume is attached, or needs no attaching (ASW-10). Of a known one the device path changes.
 
         An attachability that a restart left uncertain, and a spec that it could not recover, are filled in too. What is
         attached once has to be detached, whatever is said of it later.
-
-        :param spec: None where nothing will depend on it; then ``mode`` is that of the volume.
         """
         with self._lock:
             known = self._volumes.get(name)
             if known is None:
                 self._volumes[name] = AttachedVolume(
-                    name,
-                    plugin_name,
-                    spec,
-                    attachability,
-                    device_path=device_path,
-                    mode=spec.volume_mode() if spec is not None else mode,
+                    name, plugin_name, spec, attachability, device_path=device_path, mode=spec.volume_mode()
                 )
             else:
                 known.device_path = device_path

@@ -15,12 +15,14 @@ import msgspec
 
 from volumehost.node import of_pods
 from volumehost.node.kept_pods import KeptPods
-from volumehost.node.kept_specs import pack, unpack
+from volumehost.node.kept_specs import is_persistent, pack, unpack
+from volumehost.node.states import Need
 from volumehost.spec import BLOCK_MODE
 
 if TYPE_CHECKING:
     from volumehost.api.objects import Pod
     from volumehost.loader.loaded import LoadedPlugin
+    from volumehost.node.actual_view import ActualView
     from volumehost.node.kept_pods import KeptPod
     from volumehost.node.kept_specs import KeptSpec
     from volumehost.spec import Spec
@@ -125,6 +127,12 @@ class _Wish(msgspec.Struct, gc=False):
     def pod_uid(self) -> str:
         return self.pod.uid
 
+    def need(self, actual: ActualView) -> Need:
+        """What it lacks, as for :meth:`VolumeUse` (ASW-30)."""
+        size = 0 if self.size and self.unpack().spec.read_only else self.size
+        label = self.selinux.mount if self.selinux is not None else None
+        return actual.check(self.volume, self.pod.uid, attachable=self.attachable, size=size, label=label).need
+
     def unpack(self) -> VolumeUse:
         unpacked = self.pod.unpack()
         wish, use = unpacked.uses.get(self.volume, (None, None))
@@ -216,6 +224,22 @@ class DesiredState:
                     self._changed(name, wish.pod_uid)
             self._reported_in_use = listed
 
+    def wanting(self, actual: ActualView) -> list[tuple[str, str]]:
+        """Every (volume, pod) that is wanted and lacks something."""
+        with self._lock:
+            return [
+                (name, wish.pod_uid)
+                for name, held in self._volumes.items()
+                for wish in of_pods.items(held)
+                if wish.need(actual) is not Need.NOTHING
+            ]
+
+    def need(self, volume_name: str, pod_uid: str, actual: ActualView) -> Need | None:
+        """What the volume lacks that the pod wants; None when the pod does not want it."""
+        with self._lock:
+            wish = of_pods.get(self._volumes.get(volume_name), pod_uid)
+            return wish.need(actual) if wish is not None else None
+
     # --- queries --------------------------------------------------------------------------------------------
 
     def get(self, volume_name: str, pod_uid: str) -> VolumeUse | None:
@@ -228,6 +252,11 @@ class DesiredState:
         """Whether the pod wants the volume."""
         with self._lock:
             return of_pods.get(self._volumes.get(volume_name), pod_uid) is not None
+
+    def follows(self, pod_uid: str) -> bool:
+        """Whether the pod has a volume that its plugin refreshes, or that leads to a PersistentVolume."""
+        with self._lock:
+            return any(wish.remounts or is_persistent(wish.spec) for wish in self._of_pod(pod_uid))
 
     def has_volume(self, volume_name: str) -> bool:
         """Whether any pod wants the volume."""

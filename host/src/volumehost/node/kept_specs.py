@@ -39,6 +39,11 @@ def pack(spec: Spec, pod: Pod, outer_name: str) -> KeptSpec:
     return None if own is spec.volume and not spec.read_only and not spec.migrated else spec
 
 
+def is_persistent(kept: KeptSpec) -> bool:
+    """Whether it is that of a PersistentVolume."""
+    return isinstance(kept, PackedVolume) or (kept is not None and kept.persistent_volume is not None)
+
+
 def unpack(kept: KeptSpec, unpacked: Unpacked, volume: str, outer_name: str) -> Spec:
     """The spec, the same again as long as the pod is there as an object."""
     spec = unpacked.specs.get(volume)

@@ -14,6 +14,7 @@ from volumehost.node.claims import ClaimPendingError
 from volumehost.node.journal_format import texts_of
 from volumehost.node.lanes import lane_of_pod
 from volumehost.node.pending import OperationKey
+from volumehost.node.reconstruct import mounted_paths
 from volumehost.node.states import Need
 
 if TYPE_CHECKING:
@@ -80,19 +81,22 @@ class PodMounting:
         self.notice_lost_mounts(uid)
         parts.reconciler.look_at_uses(uid)
 
-    def sync(self) -> None:
+    def followed(self) -> list[str]:
+        """UIDs of the pods with volumes that plugins refresh, or that lead to claims and drivers."""
+        desired = self._parts.services.desired
+        return [record.uid for record in self._parts.populator.records() if desired.follows(record.uid)]
+
+    def sync(self, uids: Iterable[str] | None = None) -> None:
         """What the kubelet does at each pod sync: refresh what plugins refresh, and follow claims and drivers (POP-16).
 
-        Pods without such volumes are not looked at.
+        :param uids: of the pods; by default all that :meth:`followed` tells of. Others are not looked at.
         """
-        for record in self._parts.populator.records():
-            uid = record.uid
-            uses = self._parts.services.desired.uses_of_pod(uid)
-            if any(use.remounts or use.spec.persistent_volume is not None for use in uses):
-                fresh = self._parts.populator.refresh(record)
-                if fresh is not None:
-                    self._begin(fresh)
-                    self._parts.reconciler.run()
+        for uid in self.followed() if uids is None else uids:
+            record = self._parts.populator.record(uid)
+            fresh = self._parts.populator.refresh(record) if record is not None else None
+            if fresh is not None:
+                self._begin(fresh)
+                self._parts.reconciler.run()
 
     def wait_all(self, uids: Sequence[str], timeout: float) -> list[str]:
         """Wait until every used volume of these pods is mounted; returns the UIDs of those that were not in time."""
@@ -194,9 +198,9 @@ class PodMounting:
 
         One look at the mount table for all of them. What is dead and still in it shows when somebody uses it.
         """
-        table = {mount.path for mount in self._parts.host.get_mounter().list_mounts()}
+        table = mounted_paths(self._parts.services)
         for record in self._parts.populator.records():
-            uid = record.pod.metadata.uid
+            uid = record.uid
             mounts = self._actual.mounts_of_pod(uid)
             if any(mount.is_mount and (mount.mount_point or mount.path) not in table for mount in mounts):
                 self.notice_lost_mounts(uid)

@@ -10,12 +10,14 @@ import os
 from typing import TYPE_CHECKING
 
 from volumehost.errors import RemovalError, UnsafePathError
+from volumehost.mount import syscalls
 from volumehost.mount.safe_path import open_beneath
 
 if TYPE_CHECKING:
     from volumehost.hosts.layout import Layout
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY
+_PLAIN = syscalls.RESOLVE_BENEATH | syscalls.RESOLVE_NO_SYMLINKS | syscalls.RESOLVE_NO_XDEV
 
 
 def check_place_in_pod(layout: Layout, pod_uid: str, plugin_name: str, name: str, *, block: bool) -> None:
@@ -27,13 +29,13 @@ def check_place_in_pod(layout: Layout, pod_uid: str, plugin_name: str, name: str
     :raises UnsafePathError: a link is in the way.
     :raises RemovalError: a file is.
     """
-    _check(layout, layout.pod_plugin_dir(pod_uid, plugin_name), name)
+    places = [(layout.pod_plugin_dir(pod_uid, plugin_name), name)]
     if block:  # the volume itself is a link, to its device
-        _check(layout, layout.pod_volume_device_dir(pod_uid, plugin_name))
-        return
-    volume = layout.pod_volume_dir(pod_uid, plugin_name, name)
-    _check(layout, os.path.dirname(volume), name)
-    _check(layout, layout.pod_subpaths_dir(pod_uid), name)
+        places.append((layout.pod_volume_device_dir(pod_uid, plugin_name), ""))
+    else:
+        volume = layout.pod_volume_dir(pod_uid, plugin_name, name)
+        places += [(os.path.dirname(volume), name), (layout.pod_subpaths_dir(pod_uid), name)]
+    _check(layout, places)
 
 
 def check_place_of_device(layout: Layout, path: str) -> None:
@@ -43,14 +45,35 @@ def check_place_of_device(layout: Layout, path: str) -> None:
     :raises RemovalError: a file is.
     """
     if path.startswith(f"{layout.root_dir}/"):
-        _check(layout, os.path.dirname(path), os.path.basename(path))
+        _check(layout, [(os.path.dirname(path), os.path.basename(path))])
 
 
-def _check(layout: Layout, directory: str, name: str = "") -> None:
-    """:param name: an entry of the directory that must be no link either."""
+def _check(layout: Layout, places: list[tuple[str, str]]) -> None:
+    """:param places: directories, and of each an entry that must be no link either, "" for none."""
     root = os.open(layout.root_dir, _DIRECTORY | os.O_CLOEXEC)
     try:
-        opened = open_beneath(root, directory[len(layout.root_dir) + 1 :], _DIRECTORY)
+        for directory, name in places:
+            relative = directory[len(layout.root_dir) + 1 :]
+            if not _is_plain(root, f"{relative}/{name}" if name else relative):
+                _look_closely(root, directory, relative, name)
+    finally:
+        os.close(root)
+
+
+def _is_plain(root: int, relative: str) -> bool:
+    """Whether one call tells for certain that it is not there, or that neither links nor mounts lie on the way."""
+    try:
+        os.close(syscalls.openat2(root, relative, os.O_PATH, _PLAIN))
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return True
+
+
+def _look_closely(root: int, directory: str, relative: str, name: str) -> None:
+    try:
+        opened = open_beneath(root, relative, _DIRECTORY)
     except FileNotFoundError:
         return
     except NotADirectoryError as error:
@@ -62,8 +85,6 @@ def _check(layout: Layout, directory: str, name: str = "") -> None:
         ) from error
     except UnsafePathError as error:
         raise _leads_elsewhere(directory) from error
-    finally:
-        os.close(root)
     try:
         # By the entry's type in its directory: to ask the thing itself is to ask whatever is mounted there.
         with os.scandir(opened) as entries:

@@ -105,9 +105,17 @@ class Reconciler:
         self._stopped = False
 
     def resync(self) -> None:
-        """Look at everything: when a restart has found what is there, and rarely, to heal what no event told of."""
-        for volume, pod_uid in (*self._services.desired.keys(), *self._services.actual.keys()):
+        """Look at everything: when a restart has found what is there, and rarely, to heal what no event told of.
+
+        What is wanted and lacks nothing needs no more than that look.
+        """
+        desired, actual = self._services.desired, self._services.actual
+        for volume, pod_uid in desired.wanting(actual):
             self._dirty.mark(volume, pod_uid)
+            self._dirty.mark(volume, "")
+        for volume, pod_uid in actual.keys():  # noqa: SIM118 - no mapping
+            if not (desired.wants(volume, pod_uid) if pod_uid else desired.has_volume(volume)):
+                self._dirty.mark(volume, pod_uid)
         self.run()
 
     def look_at_pod(self, pod_uid: str) -> None:
@@ -197,7 +205,7 @@ class Reconciler:
 
     def _pass(self, keys: list[Key]) -> None:
         """Unmount first: a volume that moves between pods is released before it is taken (RECON-L-11)."""
-        of_pods = [key for key in keys if key[1]]
+        of_pods = [key for key in keys if key[1] and not self._is_settled(*key)]
         of_devices = [key for key in keys if not key[1]]
         for step, affected in ((self._unmount, of_pods), (self._mount, of_pods), (self._release, of_devices)):
             for key in affected:
@@ -206,6 +214,11 @@ class Reconciler:
                 except Exception:
                     logger.exception("volume %s of pod %s could not be reconciled", *key)
         self._executor.go()
+
+    def _is_settled(self, volume: str, pod_uid: str) -> bool:
+        """Whether it is wanted and lacks nothing, as nearly always when it has just been mounted."""
+        need = self._services.desired.need(volume, pod_uid, self._services.actual)
+        return need is Need.NOTHING and self._wishes.may_mount(pod_uid)
 
     def _unmount(self, volume: str, pod_uid: str) -> None:
         """RECON-L-10."""
@@ -234,8 +247,7 @@ class Reconciler:
         if need is Need.ATTACH and not use.attachable and services.actual.get_volume(volume) is None:
             # It is entered at once (ASW-05).
             spec = use.spec if use.is_shared or use.is_block else None
-            mode = use.spec.volume_mode()
-            services.actual.mark_attached(use.volume, use.plugin.name, spec, Attachability.FALSE, mode=mode)
+            services.actual.enter_wanted(use.volume, use.plugin.name, spec, use.spec.volume_mode())
             need = Need.MOUNT
         self._start(mounting_operation(services, use, need), volume)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import random
 from typing import TYPE_CHECKING
 
@@ -32,6 +33,10 @@ RESYNC_SECONDS = 600.0
 #: the part of that which chance adds.
 SYNC_SECONDS = 60.0
 SYNC_JITTER = 0.5
+#: Of many pods at least so many are looked at together, then others after that pause, all within that time, in seconds.
+SYNC_TOGETHER = 16
+SYNC_PAUSE = 0.5
+SYNC_SPREAD = 40.0
 
 #: How often events that are too old are deleted from the store of this host, in seconds (BR-53).
 EXPIRE_SECONDS = 300.0
@@ -111,10 +116,21 @@ class Upkeep:
         self._parts.timers.call_later(RESYNC_SECONDS, self._resync)
 
     def _sync(self) -> None:
-        try:
-            self._mounting.sync()
-        finally:
-            self._parts.later(_sync_delay(), self._sync)
+        """Many pods are not looked at all at once: a few each moment, so that nothing else has to wait for that."""
+        left = self._mounting.followed()
+        part = max(SYNC_TOGETHER, math.ceil(len(left) * SYNC_PAUSE / SYNC_SPREAD))
+
+        def go_on() -> None:
+            some = left[:part]
+            del left[:part]
+            try:
+                self._mounting.sync(some)
+            finally:
+                if left:
+                    self._parts.later(SYNC_PAUSE, go_on)
+
+        self._parts.later(_sync_delay(), self._sync)
+        go_on()
 
     def _expire_events(self) -> None:
         """While events come the store does so itself; here when none come any more."""

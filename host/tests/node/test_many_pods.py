@@ -1,0 +1,127 @@
+"""Many pods at once: begun and waited for together, refreshed a few at a time, one thread as long as it is quick."""
+
+import pytest
+
+from volumehost.api.convert import to_object
+from volumehost.api.objects import Pod
+from volumehost.node import upkeep
+from volumehost.node.journal import Journal
+from volumehost.node.lanes import Lanes
+from volumehost.node.pod_objects import apply_pod
+
+
+def _pod(name, *volumes):
+    mounts = [{"name": each["name"], "mountPath": f"/{each['name']}"} for each in volumes]
+    container = {"name": "c", "image": "i", "volumeMounts": mounts}
+    return {"metadata": {"name": name}, "spec": {"containers": [container], "volumes": list(volumes)}}
+
+
+@pytest.mark.root
+def test_many_pods_are_mounted_by_one_write_to_the_journal(manager, bind, nfs, mounts, monkeypatch):
+    node = manager(bind())
+    pods = [apply_pod(node.api, _pod(f"pod-{number}", nfs("a"), nfs("b"))) for number in range(12)]
+    writes = []
+    write = Journal.write
+    monkeypatch.setattr(Journal, "write", lambda self, *records: writes.append(len(records)) or write(self, *records))
+    assert node.mounting.begin_all(pods) == []
+    assert writes == [24]
+    assert node.mounting.wait_all([pod.metadata.uid for pod in pods], 20) == []
+    assert len(mounts()) == 24
+
+
+@pytest.mark.root
+def test_a_pod_that_is_being_unmounted_or_fails_keeps_no_other(manager, bind, nfs, mounts):
+    plugin = bind()
+    node = manager(plugin)
+    one, ended, failing = (apply_pod(node.api, _pod(name, nfs("a"))) for name in ("one", "ended", "failing"))
+    node.parts.populator.end(ended.metadata.uid)
+    failing.spec.volumes[0].nfs.path = "/not/there"
+    assert node.mounting.begin_all([failing, ended, one]) == [ended]
+    assert node.mounting.wait_all([one.metadata.uid], 20) == []
+    assert node.mounting.wait_all([failing.metadata.uid], 0.1) == [failing.metadata.uid]
+    assert len(mounts()) == 1
+
+
+@pytest.mark.root
+def test_only_pods_with_volumes_that_want_it_are_refreshed(manager, bind, nfs):
+    plain, refreshed = bind(), bind("example.com/refreshed")
+    refreshed.sources, refreshed.remount = ("iscsi",), True
+    node = manager(plain, refreshed)
+    iscsi = {"name": "b", "iscsi": {"targetPortal": "192.0.2.1:3260", "iqn": "iqn.2026-01.com.example:v", "lun": 0}}
+    node.mount_pod(_pod("plain", nfs("a")), timeout=20)
+    pod = apply_pod(node.api, _pod("refreshed", iscsi))
+    node.mounting.begin_all([pod])
+    assert node.mounting.followed() == [pod.metadata.uid]
+
+
+@pytest.mark.root
+def test_upkeep_refreshes_many_pods_a_few_at_a_time(manager, monkeypatch):
+    parts = manager().parts
+    later = []
+    monkeypatch.setattr(type(parts), "later", lambda self, seconds, function: later.append((seconds, function)))
+
+    class Mounting:
+        def __init__(self):
+            self.together = []
+
+        def followed(self):
+            return [str(number) for number in range(4000)]
+
+        def sync(self, uids):
+            self.together.append(len(list(uids)))
+
+    mounting = Mounting()
+    upkeep.Upkeep(parts, None, mounting, None)._sync()
+    (next_round, _), *_ = later
+    assert upkeep.SYNC_SECONDS <= next_round <= upkeep.SYNC_SECONDS * (1 + upkeep.SYNC_JITTER)
+    del later[0]
+    while later:
+        (seconds, go_on) = later.pop()
+        assert seconds == upkeep.SYNC_PAUSE
+        go_on()
+    assert sum(mounting.together) == 4000
+    assert max(mounting.together) <= 4000 * upkeep.SYNC_PAUSE / upkeep.SYNC_SPREAD
+    assert len(mounting.together) * upkeep.SYNC_PAUSE <= upkeep.SYNC_SPREAD
+
+
+# --- threads --------------------------------------------------------------------------------------------------------
+
+
+def _lanes():
+    lanes = Lanes(share=4, limit=16, stuck_after=2.0)
+    lanes.put("one", lambda: None, lambda: None, lambda: None)
+    lanes.take(1, 0.0)
+    return lanes
+
+
+@pytest.mark.parametrize(("computed", "needed"), [(0.0009, False), (0.0001, True)])
+def test_a_lane_that_computes_needs_no_others_as_long_as_it_is_quick(computed, needed):
+    lanes = _lanes()
+    lanes.end(1, 0.001, computed)
+    lanes.take(1, 0.001)
+    assert lanes.can_take(0.001)
+    assert lanes.needs_others(0.001) is needed
+
+
+def test_br52_a_lane_that_computed_and_now_hangs_needs_others():
+    lanes = _lanes()
+    lanes.end(1, 0.001, 0.001)
+    lanes.take(1, 0.001)
+    assert not lanes.needs_others(0.002)
+    assert lanes.needs_others(0.051)
+
+
+def test_a_lane_of_which_nothing_is_known_gets_others():
+    assert _lanes().needs_others(0.0)
+
+
+def test_what_was_told_of_pods_is_their_own(make_pod):
+    """A pod is kept as text, so what its teller does to the object later reaches nobody who reads it again."""
+    from volumehost.node.kept_pods import OBJECTS, KeptPods
+
+    pods, pod = KeptPods(), make_pod(name="web")
+    kept = pods.keep(pod)
+    pod.metadata.name = "changed"
+    for number in range(OBJECTS):
+        pods.keep(to_object(Pod, {"metadata": {"name": "x", "uid": str(number)}}))
+    assert kept.pod.metadata.name == "web"

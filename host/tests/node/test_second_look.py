@@ -9,6 +9,7 @@ from volumehost.mount import syscalls
 from volumehost.node import upkeep
 from volumehost.node.journal import read_journal
 from volumehost.node.journal_format import encode, header
+from volumehost.testing.hung import hung_filesystem
 
 pytestmark = pytest.mark.root
 
@@ -51,6 +52,23 @@ def test_with_a_whole_journal_no_plugin_is_asked_at_the_start(manager, bind, mou
         assert [status.state for status in node.status()] == ["mounted"]
         _look(node)
         assert plugin.calls == []  # the journal knew it all
+
+
+@pytest.mark.usefixtures("only_when_told")
+def test_recon01_a_directory_that_cannot_be_listed_keeps_the_journal_incomplete(manager, bind, mounted_pod, root):
+    """What is in it is not known, so the next start has to look again."""
+    os.unlink(f"{root}/volumes.journal")
+    place = f"{root}/pods/uid-old/volumes/example.com~bind"
+    os.makedirs(place)
+    with hung_filesystem(place) as filesystem:
+        filesystem.die()
+        with manager(bind(), enter=False) as node:
+            assert node._now.parts.found.from_directories == 1  # that of the pod that is mounted
+            _look(node)
+            assert not _journal(root).complete
+    with manager(bind(), enter=False) as node:
+        _look(node)
+    assert _journal(root).complete
 
 
 @pytest.mark.usefixtures("only_when_told")

@@ -41,24 +41,28 @@ class VolumeDirectory(NamedTuple):
     mode: str
 
 
-def volume_directories(layout: Layout) -> Iterator[VolumeDirectory]:
+def volume_directories(layout: Layout, unreadable: list[str] | None = None) -> Iterator[VolumeDirectory]:
     """Every volume directory below every pod (RECON-01). Only names are read: a hung mount must not be touched.
 
     What a link leads to is not looked at: whatever is there is nobody's volume.
+
+    :param unreadable: gets the directories that could not be listed, so that what is in them is not known.
     """
-    for uid in _names(layout.pods_dir(), directories=True):
+    failed = unreadable if unreadable is not None else []
+    for uid in _names(layout.pods_dir(), failed, directories=True):
         pod_dir = f"{layout.pods_dir()}/{uid}"
-        bases = _names(pod_dir, directories=True)
+        bases = _names(pod_dir, failed, directories=True)
         for base, mode in (("volumes", FILESYSTEM_MODE), ("volumeDevices", BLOCK_MODE)):
-            for escaped in _names(f"{pod_dir}/{base}", directories=True) if base in bases else ():
+            for escaped in _names(f"{pod_dir}/{base}", failed, directories=True) if base in bases else ():
                 plugin_name = unescape_qualified_name(escaped)
-                for name in _names(f"{pod_dir}/{base}/{escaped}"):
+                for name in _names(f"{pod_dir}/{base}/{escaped}", failed):
                     yield VolumeDirectory(uid, plugin_name, name, f"{pod_dir}/{base}/{escaped}/{name}", mode)
 
 
-def _names(directory: str, *, directories: bool = False) -> list[str]:
+def _names(directory: str, unreadable: list[str], *, directories: bool = False) -> list[str]:
     """What is in a directory.
 
+    :param unreadable: gets the directory when it cannot be listed.
     :param directories: only those that are directories themselves, and no links; for where nothing is mounted.
     """
     try:
@@ -70,6 +74,7 @@ def _names(directory: str, *, directories: bool = False) -> list[str]:
         return []
     except OSError as error:
         logger.warning("%s cannot be listed, what is in it is not looked at: %s", directory, error)
+        unreadable.append(directory)
         return []
 
 
@@ -99,7 +104,7 @@ class FoundOnDisk(NamedTuple):
     """How many volumes of pods and devices were entered.
 
     ``not_rebuilt``: of how many directories no plugin could make a volume, so that they can only be torn down
-    (RECON-16). ``understood``: that is none, and every plugin could tell its devices.
+    (RECON-16). ``understood``: that is none, every plugin could tell its devices, and every directory could be listed.
     """
 
     volumes: int = 0
@@ -118,7 +123,8 @@ def restore_directories(
     """
     unknown: dict[str, list[VolumeDirectory]] = {}
     of_pod, known = "", frozenset[str]()
-    for directory in volume_directories(services.host.layout):
+    unreadable: list[str] = []
+    for directory in volume_directories(services.host.layout, unreadable):
         if directory.pod_uid != of_pod:
             of_pod = directory.pod_uid
             known = frozenset(mount.inner_name for mount in services.actual.mounts_of_pod(of_pod))
@@ -138,7 +144,7 @@ def restore_directories(
         services.actual.enter(
             [_attached_volume(*each) for each in found], [_mounted_volume(*each, mounted) for each in found]
         )
-    return FoundOnDisk(count, failed, understood=not failed)
+    return FoundOnDisk(count, failed, understood=not failed and not unreadable)
 
 
 def _rebuild_all(plugin: LoadedPlugin, directories: list[VolumeDirectory]) -> Iterator[_Rebuilt]:
@@ -163,7 +169,7 @@ def _as_named_by_pod(directory: VolumeDirectory) -> _Rebuilt:
 
 def _is_there(directory: VolumeDirectory) -> bool:
     """Still, by its name alone: what is mounted there may hang."""
-    return directory.name in _names(os.path.dirname(directory.path))
+    return directory.name in _names(os.path.dirname(directory.path), [])
 
 
 def _attached_volume(directory: VolumeDirectory, found: _Rebuilt) -> AttachedVolume:

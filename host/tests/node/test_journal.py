@@ -338,12 +338,15 @@ def test_many_threads_write_and_sync_beside_compactions(journal, path):
     assert {record["state"] for record in contents.entries.values()} == {"mounted"}
 
 
-def test_a_journal_that_cannot_be_read_is_an_error(path):
+def test_a_journal_that_can_be_neither_read_nor_moved_is_an_error(path):
     os.mkdir(path)
     with pytest.raises(RootDirectoryError):
         read_journal(path)
+    loop = f"{path}/loop"
+    os.symlink(loop, loop)
+    os.mkdir(f"{path}/directory")
     with pytest.raises(RootDirectoryError):
-        Journal(path, boot_id="b").open()
+        Journal(f"{loop}/journal", boot_id="b").open()
 
 
 def test_br56_a_compaction_without_descriptors_does_not_lose_what_comes_after_it(path):

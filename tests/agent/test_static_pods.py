@@ -152,6 +152,23 @@ def test_br15_nothing_is_unmounted_while_a_manifest_cannot_be_read(agent, manife
     until(lambda: len(mounted_below(root)) == 2)  # "gone" went, which the directory had told
 
 
+def test_br51_a_directory_in_the_place_of_a_manifest_ends_nothing(agent, manifests, root, until):
+    """Neither while the agent runs nor when it starts."""
+    running = agent()
+    manifests("web.yaml", pod())
+    until(lambda: mounted_below(root))
+    kept = mounted_below(root)
+    os.unlink(f"{manifests.path}/web.yaml")
+    os.mkdir(f"{manifests.path}/web.yaml")
+    until(lambda: running.log.count("web.yaml: is a directory") == 1)
+    running.kill()
+    running = agent()
+    until(lambda: running.log.count("web.yaml: is a directory") == 2)
+    assert mounted_below(root) == kept
+    os.rmdir(f"{manifests.path}/web.yaml")
+    until(lambda: mounted_below(root) == [])
+
+
 def test_br15_a_directory_that_is_not_there_at_the_start_ends_nothing(agent, manifests, root, until):
     running = agent()
     manifests("web.yaml", pod())

@@ -5,6 +5,7 @@ They need no API. A file that cannot be read, a directory that cannot be listed:
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import stat
@@ -164,8 +165,9 @@ class StaticPods:
             except OSError as error:
                 found[name] = error
             else:
-                if not stat.S_ISDIR(status.st_mode):
-                    found[name] = Stamp.of(status)
+                # A directory where a manifest may have been is no word that its pods have ended.
+                is_directory = stat.S_ISDIR(status.st_mode)
+                found[name] = IsADirectoryError(errno.EISDIR, "is a directory") if is_directory else Stamp.of(status)
         return found
 
     def _gone(self, sources: PodSources, name: str) -> None:

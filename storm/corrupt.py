@@ -23,7 +23,8 @@ from storm.place import until
 from storm.report import Findings
 from storm.rotting import ROTS, VICTIM, Snapshot, whole_again
 from storm.wishes import CLAIMED, KINDS, Pod, Volume
-from storm.world import World
+from storm.world import World, run_command
+from volumehost.errors import StoreError
 
 #: Users' data, logs, and what serves only while a process runs, are no records.
 _NO_RECORDS = re.compile(r"/log(\.\d)?$|\.img$|/reserve|lock$|/volumes/kubernetes\.io~empty-dir/[^/]+/")
@@ -31,8 +32,8 @@ _NO_RECORDS = re.compile(r"/log(\.\d)?$|\.img$|/reserve|lock$|/volumes/kubernete
 _SETTLE = 8.0
 #: What says something else than that it has rotted: the manifest of a static pod that is gone ends the pod.
 _WORDS = {("manifests/pod*.json", "gone")}
-#: Where the host may refuse to start, for it could not write down what it does, nor keep others out.
-_MAY_REFUSE = {("r/volumes.journal", "cannot be changed")}
+#: Where the host may refuse to start: it can neither write down what it does nor move what is in the way.
+_MAY_REFUSE = {("r/volumes.journal", "cannot be changed"), ("r/volumes.journal", "cannot be read")}
 #: Cases of one world.
 _CASES = 6
 
@@ -103,6 +104,8 @@ class CorruptStorm:
         if not healed and not broken and not any(line.startswith(("WARNING", "ERROR", "error: ")) for line in tail):
             broken = ["nothing is told of what is amiss"]
         if last and not broken:
+            if rot in ("cannot be changed", "cannot be read"):  # which somebody has to see to first
+                whole_again(path)
             broken = self._clean_up()
         counts.cases[rot] += 1
         counts.files.add(name)
@@ -163,18 +166,37 @@ class CorruptStorm:
     def _clean_up(self) -> list[str]:
         """All pods end: nothing of them may be left, whatever has rotted."""
         world = self._world
+        uids = [pod.uid for pod in world.pods.values()]
+        try:
+            known = {pod.metadata.uid for pod in world.objects.pods().values()}
+        except StoreError:
+            self._put_store_aside()
+            known = set()
         for name in list(world.pods):
             self._kept.forget(name)
-            try:
-                world.end(name)
-            except Exception as error:  # noqa: BLE001 - the store may be what has rotted
-                world.tell(f"{name} cannot be ended: {error}")
+            world.end(name)
         try:
+            for uid in uids:
+                if uid not in known and os.path.exists(f"{world.place.root}/pods/{uid}"):
+                    run_command(world.place.root, "unmount", uid)  # no store knows it any more
             until(lambda: not world.place.mounts(), "nothing is mounted", 20)
-        except TimeoutError:
-            return [f"cannot be cleaned up: {mount.path}" for mount in world.place.mounts()]
+        except (TimeoutError, RuntimeError) as error:
+            left = [mount.path for mount in world.place.mounts()]
+            return [f"cannot be cleaned up: {error}: {' '.join(left)}"] if left else []
         self._counts.cleaned += 1
         return []
+
+    def _put_store_aside(self) -> None:
+        """As the error of a damaged store says. What is mounted stays, since the next store knows nothing of it."""
+        world, path = self._world, f"{self._world.place.root}/store.sqlite3"
+        world.kill_agent()
+        world.let_go_of_store()
+        whole_again(path)
+        for suffix in ("", "-wal", "-shm"):
+            if os.path.lexists(f"{path}{suffix}"):
+                os.rename(f"{path}{suffix}", f"{world.place.root}/aside{suffix}")
+        world.start_agent()
+        world.agent.wait_ready()
 
     # --- the world --------------------------------------------------------------------------------------------------
 

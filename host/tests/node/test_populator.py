@@ -2,7 +2,7 @@
 
 import pytest
 
-from volumehost.errors import NoPluginMatchedError
+from volumehost.errors import NoPluginMatchedError, VolumesFailedError
 from volumehost.node.records import AttachedVolume, MountedVolume
 from volumehost.node.states import Attachability, MountState
 
@@ -121,3 +121,23 @@ def test_fs_group_and_user_of_the_pod_reach_the_plugin(manager, bind, nfs):
     (arguments,) = [call[1] for call in plugin.calls if call[0] == "set_up"]
     assert (arguments.fs_group, arguments.fs_group_change_policy, arguments.fs_user) == (4000, "OnRootMismatch", 7)
     assert arguments.recorder is not None
+
+
+@pytest.mark.parametrize(("own", "limit"), [("64Ki", 65536), ("4Mi", 1048576), (None, 1048576)])
+def test_mountop09_dsw03_the_local_limit_reaches_the_plugin(manager, bind, own, limit):
+    """That of the volume where it is smaller than that of the pod."""
+    plugin = bind()
+    plugin.sources = ("emptyDir",)
+    mounts = [{"name": "a", "mountPath": "/a"}]
+    resources = {"limits": {"ephemeral-storage": "1Mi"}}
+    pod = {
+        "metadata": {"name": "web"},
+        "spec": {
+            "containers": [{"name": "c", "image": "i", "volumeMounts": mounts, "resources": resources}],
+            "volumes": [{"name": "a", "emptyDir": {"sizeLimit": own} if own else {}}],
+        },
+    }
+    plugin.trouble["set_up"] = lambda: (_ for _ in ()).throw(OSError("seen enough"))
+    with pytest.raises(VolumesFailedError):
+        manager(plugin).mount_pod(pod, timeout=20, attempts=1)
+    assert [call[1].desired_size for call in plugin.calls if call[0] == "set_up"] == [limit]

@@ -127,7 +127,7 @@ def test_fs_group_and_user_of_the_pod_reach_the_plugin(manager, bind, nfs):
 def test_mountop09_dsw03_the_local_limit_reaches_the_plugin(manager, bind, own, limit):
     """That of the volume where it is smaller than that of the pod."""
     plugin = bind()
-    plugin.sources = ("emptyDir",)
+    plugin.sources = ("empty_dir",)
     mounts = [{"name": "a", "mountPath": "/a"}]
     resources = {"limits": {"ephemeral-storage": "1Mi"}}
     pod = {
@@ -138,6 +138,6 @@ def test_mountop09_dsw03_the_local_limit_reaches_the_plugin(manager, bind, own, 
         },
     }
     plugin.trouble["set_up"] = lambda: (_ for _ in ()).throw(OSError("seen enough"))
-    with pytest.raises(VolumesFailedError):
+    with pytest.raises(VolumesFailedError, match="seen enough"):
         manager(plugin).mount_pod(pod, timeout=20, attempts=1)
     assert [call[1].desired_size for call in plugin.calls if call[0] == "set_up"] == [limit]

@@ -98,6 +98,15 @@ def test_mountop06_the_device_path_goes_from_attach_to_wait_to_mount(node_of, di
     assert calls["mount_device"][0] == "/dev/examplep1"
 
 
+def test_mountop07_the_group_of_the_pod_reaches_the_device(node_of, disk):
+    plugin = disk()
+    pod = _pod("web")
+    pod["spec"]["securityContext"] = {"fsGroup": 4000}
+    node_of(plugin).mount_pod(pod, timeout=20)
+    (arguments,) = [call[2] for call in plugin.calls if call[0] == "mount_device"]
+    assert arguments.fs_group == 4000
+
+
 def test_scen07_two_pods_share_the_device(node_of, disk, mounts, until):
     plugin = disk()
     node = node_of(plugin)

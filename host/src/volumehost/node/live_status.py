@@ -9,7 +9,8 @@ from volumehost.errors import PluginLookupError
 from volumehost.node.backoff import absent_driver, lacks_plugin
 from volumehost.node.claims import ClaimPendingError
 from volumehost.node.hanging import where_it_hangs
-from volumehost.node.journal_format import texts_of
+from volumehost.node.journal_format import text_of, texts_of
+from volumehost.node.mount_facts import is_mounted
 from volumehost.node.pending import OperationKey
 from volumehost.node.pods import used_volumes
 from volumehost.node.states import MountState
@@ -62,7 +63,13 @@ class LiveStatus:
         used = used_volumes(pod)
         names = self._services.desired.names_of_pod(uid)
         record = self._populator.record(uid)
-        mounts = {name: mount for mount in self._services.actual.mounts_of_pod(uid) for name in self._names_of(mount)}
+        wanted = frozenset(names.values())
+        mounts = {
+            name: mount
+            for mount in self._services.actual.mounts_of_pod(uid)
+            if mount.volume not in wanted
+            for name in self._names_of(mount)
+        }
         begun = self._begun(uid)
         volumes = []
         told: set[str] = set()
@@ -185,7 +192,7 @@ class LiveStatus:
         self, name: str, unique_name: str, pod_uid: str, use: VolumeUse | None, mount: MountedVolume | None
     ) -> VolumeStatus:
         entry = self._pending.find(OperationKey(unique_name, pod_uid))
-        record = self._services.journal.entry(unique_name, pod_uid) or {}
+        record = (self._services.journal.entry(unique_name, pod_uid) or {}) if use is None else {}
         if entry is None and use is None and mount is not None and mount.found and record:
             return self._as_recorded(name, record)
         plugin = use.plugin.name if use is not None else mount.plugin_name if mount is not None else ""
@@ -215,9 +222,9 @@ class LiveStatus:
         """A volume that this manager found and was not told to do anything about: what its maker recorded stands."""
         from volumehost.node.recorded_status import Witnesses
 
-        table = self._services.host.get_mounter().list_mounts()
+        path = text_of(record, "mount") or text_of(record, "path")
         witnesses = Witnesses(
-            mounted=frozenset(mount.path for mount in table),
+            mounted=frozenset([path] if is_mounted(self._services, path) else ()),
             same_boot=True,  # what a reboot took is recorded as lost when the journal is opened
             at_work=False,
             now=self._services.wall_clock(),

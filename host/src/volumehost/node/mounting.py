@@ -13,8 +13,8 @@ from volumehost.node.attach_limit import LIMIT_EXCEEDED, is_exhausted, limit_mes
 from volumehost.node.claims import ClaimPendingError
 from volumehost.node.journal_format import texts_of
 from volumehost.node.lanes import lane_of_pod
+from volumehost.node.mount_facts import mounted_paths
 from volumehost.node.pending import OperationKey
-from volumehost.node.reconstruct import mounted_paths
 from volumehost.node.states import Need
 
 if TYPE_CHECKING:

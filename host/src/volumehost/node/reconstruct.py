@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from volumehost.hookspecs import AttachableVolumePlugin
-from volumehost.mount.mountinfo import MOUNT_TABLE, read_consistently, split_table
 from volumehost.node.found_on_disk import (
     REBUILD_SECONDS,
     FoundOnDisk,
@@ -24,6 +23,7 @@ from volumehost.node.found_on_disk import (
 )
 from volumehost.node.in_turn import in_turn
 from volumehost.node.journal_format import FAILED, LOST, UNCERTAIN, UNMOUNTED
+from volumehost.node.mount_facts import mounted_paths
 from volumehost.node.operations import Services, plugin_user
 from volumehost.node.records import AttachedVolume, MountedVolume
 from volumehost.node.states import Attachability, DeviceState, MountState
@@ -87,16 +87,6 @@ def look_at_disk(services: Services, is_busy: Callable[[VolumeDirectory], bool] 
     if devices:
         logger.info("found %d devices that no pod uses", devices)
     return found._replace(devices=devices, understood=found.understood and told)
-
-
-def mounted_paths(services: Services) -> frozenset[str]:
-    """Where something is mounted, by one read of the mount table (BR-57)."""
-    from volumehost.mount.mounter import LinuxMounter
-
-    mounter = services.host.get_mounter()
-    if isinstance(mounter, LinuxMounter):
-        return frozenset(path for _, _, path in split_table(read_consistently(MOUNT_TABLE)))
-    return frozenset(mount.path for mount in mounter.list_mounts())
 
 
 # --- the journal ------------------------------------------------------------------------------------------------

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from volumehost.errors import MountError
 from volumehost.node.journal_format import UNCERTAIN, UNMOUNTED
-from volumehost.node.reconstruct import look_at_disk, mounted_paths, resolve_attachability
+from volumehost.node.mount_facts import mounted_paths
+from volumehost.node.reconstruct import look_at_disk, resolve_attachability
 from volumehost.node.recorded_spec import wire_spec
 from volumehost.node.states import Attachability
 

@@ -27,6 +27,7 @@ from volumehost.api.late_store import LateStore
 from volumehost.errors import FailedPreconditionError
 from volumehost.hosts.layout import Layout
 from volumehost.hosts.lock import RootDirLock
+from volumehost.hosts.reserve import spend_reserve
 from volumehost.hosts.root_dir import prepare_root_dir
 from volumehost.node.manager import VolumeManager
 from volumehost.node.turn import manager_in_turn
@@ -199,6 +200,7 @@ class Agent:
 
     def _live(self) -> None:
         try:
+            spend_reserve(self.settings.root_dir)  # an agent on a full disk can take volumes away at least
             self._work_on(prepare_root_dir(self.settings.root_dir))
         except BaseException as error:  # noqa: BLE001 - raised by run
             self._error = error

@@ -8,6 +8,7 @@ import random
 from typing import TYPE_CHECKING
 
 from volumehost.errors import ApiError, VolumeHostError
+from volumehost.hosts.reserve import hold_reserve
 from volumehost.node.second_look import SECOND_LOOK_SECONDS
 
 if TYPE_CHECKING:
@@ -80,8 +81,10 @@ class Upkeep:
 
     def begin_housekeeping(self, orphans: OrphanCare) -> None:
         """Look from time to time at what happens behind the manager's back: mounts of pods that went, which are set
-        up again, and directories of pods that nobody knows, which are taken away (CONST-06).
+        up again, and directories of pods that nobody knows, which are taken away (CONST-06). Space is held back for
+        that, as soon as there is some.
         """
+        hold_reserve(self._parts.host.layout.root_dir)
 
         def housekeep() -> None:
             try:
@@ -96,6 +99,7 @@ class Upkeep:
 
     def _notice(self) -> None:
         try:
+            hold_reserve(self._parts.host.layout.root_dir)
             self._mounting.notice_what_is_gone()
         except (OSError, VolumeHostError) as error:
             logger.warning("mounts cannot be looked at: %s", error)

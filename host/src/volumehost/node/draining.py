@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from volumehost.control.messages import in_seconds
 from volumehost.errors import VolumeHostError, WaitTimeoutError
 
 if TYPE_CHECKING:
@@ -35,16 +36,25 @@ class Draining:
         parts = self._parts
         parts.populator.drain(self.is_real)
         self._unbind_subpaths()
-        parts.reconciler.resync()
+        self._look_at_everything()
         if not parts.waits.wait(self._subjects(), self._is_done, timeout):
             left = self._left()
             raise WaitTimeoutError(
-                f"{len(left)} still there after {timeout:g} s",
+                f"{len(left)} still there after {in_seconds(timeout)}",
                 details=left,
                 action="unmounting everything",
                 subject=parts.host.layout.root_dir,
                 hint="they stay as they are; the next manager goes on with them",
             )
+
+    def _look_at_everything(self) -> None:
+        """Also at what is wanted and lacks nothing, which an ordinary look at everything passes over."""
+        reconciler = self._parts.reconciler
+        for uid in self._actual.pods():
+            reconciler.look_at_pod(uid)
+        for volume in self._actual.volumes():
+            reconciler.look_at_volume(volume)
+        reconciler.run()
 
     def is_real(self, mount: MountedVolume) -> bool:
         """Whether the kernel has, or may have, something mounted or mapped for it."""

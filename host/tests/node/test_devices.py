@@ -1,5 +1,7 @@
 """Volumes with a device: attach, mount globally, bind for each pod, and back (SCEN-02 to -07, BR-46, -47, -55)."""
 
+import os
+
 import pytest
 
 from volumehost.api.objects import Event, Pod
@@ -288,8 +290,6 @@ def test_br55_and_a_pod_that_comes_then_gets_a_real_stage(node_of, disk, mounts,
 
 
 def test_recon30_without_a_journal_the_directories_tell_of_the_device_too(node_of, disk, mounts, root, until):
-    import os
-
     with node_of(disk(), enter=False) as node:
         node.mount_pod(_pod("web"), timeout=20)
     os.unlink(f"{root}/volumes.journal")
@@ -301,6 +301,20 @@ def test_recon30_without_a_journal_the_directories_tell_of_the_device_too(node_o
         assert volume.attachability is Attachability.TRUE  # it may be: a detach too many does no harm
         node.unmount_pod("web", timeout=20)
     assert _steps(plugin) == ["tear_down", "unmount_device", "detach"]
+
+
+def test_recon13_a_volume_with_a_device_has_one_name_for_all_pods_also_where_nothing_attaches(
+    node_of, disk, mounts, root
+):
+    with node_of(disk(attaches=False), enter=False) as node:
+        node.mount_pod(_pod("web"), timeout=20)
+    os.unlink(f"{root}/volumes.journal")
+    plugin = disk(attaches=False)
+    with node_of(plugin, first=False, enter=False) as node:
+        (volume,) = _volumes(node)
+        assert (volume.name, volume.attachability) == ("example.com/disk//unknown", Attachability.FALSE)
+        node.unmount_pod("web", timeout=20)
+    assert _steps(plugin) == ["tear_down", "unmount_device"]
 
 
 def test_br48_a_look_at_a_pod_that_is_ending_does_not_forget_which_volumes_it_has(node_of, disk):

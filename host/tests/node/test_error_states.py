@@ -1,5 +1,7 @@
 """What a failure makes of the state: OPERR-01 to -06, UNMOUNT-03, -04, UNMDEV-03 to -05, run step by step."""
 
+import os
+
 import pytest
 
 from volumehost.api.objects import Event
@@ -198,6 +200,18 @@ def test_unmount03_a_failed_teardown_makes_it_uncertain(bench):
         'UnmountVolume.TearDown failed for volume "v" (UniqueName: "example.com/bind/uid-1-v")'
     )
     assert 'pod "default/web" (UID: "uid-1")' in str(error)
+    assert bench.unmount() is None
+    assert bench.state is None
+
+
+def test_unmount02_subpaths_that_cannot_be_cleaned_stop_it_and_nothing_is_marked(bench):
+    bench.mount()
+    pod_dir = bench.services.host.layout.pod_dir(bench.use.pod_uid)
+    os.makedirs(f"{pod_dir}/volume-subpaths/v/c/0/in-the-way")
+    error = bench.unmount()
+    assert "error cleaning subPath mounts" in str(error)
+    assert (bench.state, bench.plugin.count("tear_down")) == (MountState.MOUNTED, 0)
+    os.rmdir(f"{pod_dir}/volume-subpaths/v/c/0/in-the-way")
     assert bench.unmount() is None
     assert bench.state is None
 

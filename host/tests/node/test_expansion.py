@@ -3,7 +3,7 @@
 import pytest
 
 from volumehost import hookimpl
-from volumehost.api.objects import Event, PersistentVolume, PersistentVolumeClaim
+from volumehost.api.objects import Condition, Event, PersistentVolume, PersistentVolumeClaim
 from volumehost.errors import (
     FailedPreconditionError,
     InfeasibleError,
@@ -295,6 +295,25 @@ def test_expn40_without_recovery_data_the_claim_gets_its_size_from_the_node(mana
     _sync(node)
     until(lambda: _claim(node).status.capacity == {"storage": "2Gi"})
     assert len(growing.expansions) == 1
+
+
+def test_expn36_a_success_leaves_nothing_of_the_expansion_in_the_claim(manager, growing, bound, until):
+    node = manager(growing, controllers=False)
+    bound(node.api)
+    node.mount_pod(_pod(), timeout=30)
+    _grow(node, state="")  # not yet the node's turn
+    claim = _claim(node)
+    names = ("Resizing", "FileSystemResizePending", "NodeResizeError", "example.com/other")
+    claim.status.conditions = [Condition(type=name, status="True") for name in names]
+    claim.status.allocated_resource_statuses = {"storage": "NodeResizePending", "example.com/other": "kept"}
+    node.api.replace_status(claim)
+    _sync(node)
+    until(lambda: _claim(node).status.capacity == {"storage": "2Gi"})
+    status = _claim(node).status
+    assert [condition.type for condition in status.conditions] == ["example.com/other"]
+    assert status.allocated_resource_statuses == {"example.com/other": "kept"}
+    assert ("PersistentVolumeClaim", "Normal", "FileSystemResizeSuccessful") in _reasons(node)
+    assert ("Pod", "Normal", "FileSystemResizeSuccessful") in _reasons(node)
 
 
 # --- during mount -----------------------------------------------------------------------------------------------

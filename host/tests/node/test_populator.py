@@ -141,3 +141,20 @@ def test_mountop09_dsw03_the_local_limit_reaches_the_plugin(manager, bind, own, 
     with pytest.raises(VolumesFailedError, match="seen enough"):
         manager(plugin).mount_pod(pod, timeout=20, attempts=1)
     assert [call[1].desired_size for call in plugin.calls if call[0] == "set_up"] == [limit]
+
+
+@pytest.mark.parametrize(("own", "group"), [(None, 1234), (4000, 4000)])
+def test_pop25_the_group_of_the_volume_serves_where_the_pod_has_none(manager, bind, claimed, own, group):
+    plugin = bind()
+    node = manager(plugin)
+    claimed(node.api, volume={"metadata": {"annotations": {"pv.beta.kubernetes.io/gid": "1234"}}})
+    pod = {
+        "metadata": {"name": "web"},
+        "spec": {
+            "securityContext": {"fsGroup": own} if own else {},
+            "containers": [{"name": "c", "image": "i", "volumeMounts": [{"name": "a", "mountPath": "/a"}]}],
+            "volumes": [{"name": "a", "persistentVolumeClaim": {"claimName": "claim"}}],
+        },
+    }
+    node.mount_pod(pod, timeout=20)
+    assert [call[1].fs_group for call in plugin.calls if call[0] == "set_up"] == [group]

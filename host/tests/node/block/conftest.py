@@ -22,6 +22,7 @@ class BlockDisk:
         self.name, self.custom, self.attaches = name, custom, attaches
         self.host = None
         self.calls, self.trouble, self.expansions = [], {}, []
+        self.found_at = lambda device_path: device_path
         self.remount = False
 
     def step(self, name, *details):
@@ -150,7 +151,7 @@ class Attaching:
 
     def wait_for_attach(self, spec, device_path, pod, timeout):
         self.plugin.step("wait_for_attach", device_path)
-        return device_path
+        return self.plugin.found_at(device_path)
 
     def detach(self, volume_name, node_name):
         self.plugin.step("detach", volume_name)

@@ -66,6 +66,30 @@ def test_scen05_the_whole_way_there_and_back(manager, block_disk, block_claim, b
     assert _steps(plugin) == [step for step in (*MAP, *UNMAP) if custom or step not in custom_steps]
 
 
+def test_map08_a_device_that_is_told_by_a_link_is_mapped_and_recorded_as_itself(
+    manager, block_disk, block_claim, block_pod, tmp_path, loops
+):
+    """Links such as those below /dev/disk/by-id change their targets, and go."""
+    link = tmp_path / "by-id"
+
+    def by_link(device_path):
+        link.unlink(missing_ok=True)
+        link.symlink_to(device_path)
+        return str(link)
+
+    plugin = block_disk(custom=False)
+    plugin.found_at = by_link
+    node = manager(plugin)
+    block_claim(node.api)
+    status = node.mount_pod(block_pod(), timeout=30)
+    device = os.readlink(link)
+    assert _volumes(node)[0].device_path == device
+    link.unlink()
+    assert node.container_mounts(status)[0].devices[0].host_path == device
+    node.unmount_pod("web", timeout=30)
+    assert loops() == []
+
+
 def test_map10_two_events_tell_where_it_is(manager, block_disk, block_claim, block_pod):
     node = manager(block_disk())
     block_claim(node.api)

@@ -20,6 +20,14 @@ def unique_volume_name_of_pod(plugin_name: str, pod_uid: str, spec_name: str) ->
     return f"{plugin_name}/{pod_uid}-{spec_name}"
 
 
+def driver_in_name(plugin_name: str, unique_name: str) -> str:
+    """The CSI driver of a volume that pods share, which is in its name (CSI-NAME-03); "" for any other."""
+    if plugin_name != "kubernetes.io/csi":
+        return ""
+    driver, separator, _ = unique_name.removeprefix(f"{plugin_name}/").partition("^")
+    return driver if separator else ""
+
+
 def split_unique_volume_name(unique_name: str) -> tuple[str, str]:
     """(plugin name, the plugin's volume name); the latter may contain slashes (UTIL-12).
 

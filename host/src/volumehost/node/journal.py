@@ -227,6 +227,11 @@ class Journal:
             text = self._live.text((volume, pod))
         return decode_text(text) if text is not None else None
 
+    def text(self, volume: str, pod: str = "") -> bytes | None:
+        """What is recorded of the key, as JSON text."""
+        with self._lock:
+            return self._live.text((volume, pod))
+
     def has(self, volume: str, pod: str = "") -> bool:
         """Whether anything is recorded of the key; much cheaper than :meth:`entry`."""
         with self._lock:

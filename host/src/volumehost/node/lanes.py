@@ -9,6 +9,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from volumehost.node.identity import driver_in_name
+
 if TYPE_CHECKING:
     from volumehost.api.objects import Pod
     from volumehost.node.actual import ActualState
@@ -34,6 +36,9 @@ def lane_of(operation: Operation, actual: ActualState) -> str:
     """
     spec = operation.spec
     if spec is None:
+        driver = driver_in_name(operation.plugin_name, operation.key.volume)
+        if driver:
+            return driver
         volume = actual.get_volume(operation.key.volume)
         spec = volume.spec if volume is not None else None
     if spec is None or spec.source() != "csi":

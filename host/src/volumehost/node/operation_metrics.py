@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from volumehost.control.counting import ControlMetrics
+from volumehost.node.identity import driver_in_name
 
 if TYPE_CHECKING:
     from volumehost.node.actual import ActualState
@@ -47,9 +48,6 @@ class OperationMetrics(ControlMetrics, Protocol):
         ...
 
 
-_CSI = "kubernetes.io/csi"
-
-
 def full_plugin_name(plugin_name: str, spec: Spec | None) -> str:
     """The plugin's name for metrics: of a CSI volume with its driver, ``kubernetes.io/csi:<driver>`` (UTIL-14)."""
     if spec is None or spec.source() != "csi":
@@ -61,9 +59,9 @@ def full_plugin_name(plugin_name: str, spec: Spec | None) -> str:
 
 def full_name_of_mounted(mount: MountedVolume) -> str:
     """The same of what is mounted, of which the spec need not be known: a volume of a driver is named after that."""
-    if mount.spec is None and mount.plugin_name == _CSI:
-        driver, separator, _ = mount.volume.removeprefix(f"{_CSI}/").partition("^")
-        return f"{_CSI}:{driver}" if separator else mount.plugin_name
+    driver = driver_in_name(mount.plugin_name, mount.volume) if mount.spec is None else ""
+    if driver:
+        return f"{mount.plugin_name}:{driver}"
     return full_plugin_name(mount.plugin_name, mount.spec)
 
 
@@ -73,7 +71,8 @@ def labels_of(operation: Operation, actual: ActualState) -> OperationLabels:
     if spec is not None:
         return OperationLabels(full_plugin_name(operation.plugin_name, spec), spec.migrated)
     volume = actual.get_volume(key.volume)
-    if volume is not None and volume.spec is not None:
-        return OperationLabels(full_plugin_name(operation.plugin_name, volume.spec), volume.spec.migrated)
+    spec = volume.spec if volume is not None else None
+    if spec is not None:
+        return OperationLabels(full_plugin_name(operation.plugin_name, spec), spec.migrated)
     mount = actual.get_mount(key.volume, key.pod) if key.pod else None
     return OperationLabels(operation.plugin_name, unknown_directory=mount is not None and mount.from_directory)

@@ -54,6 +54,10 @@ class ManagerCycle:
         self._manager.mount_pod(self._pods[worker])
         self._manager.unmount_pod(f"pod-{worker}")
 
+    def tidy_journal(self) -> None:
+        """Have the journal written out and made small."""
+        self._manager.parts.services.journal.arranged_flush()
+
     def mount_all(self) -> None:
         """Mount every pod, and leave it so."""
         for pod in self._pods:

@@ -216,6 +216,20 @@ def test_unmount02_subpaths_that_cannot_be_cleaned_stop_it_and_nothing_is_marked
     assert bench.state is None
 
 
+def test_unmount04_what_is_torn_down_and_cannot_be_marked_is_only_logged(bench, caplog):
+    """A retry would do nothing."""
+    bench.mount()
+    entry, actual = bench.entry, bench.services.actual
+
+    def forget():
+        actual.mark_unmounted(bench.use.volume, bench.use.pod_uid)
+        actual.mark_detached(bench.use.volume)
+
+    bench.plugin.trouble = {"tear_down": forget}
+    assert bench.run(UnmountOperation(bench.services, entry)) is None
+    assert "was torn down but not marked" in caplog.text
+
+
 def test_unmount01_a_plugin_that_cannot_make_an_unmounter(bench):
     bench.mount()
     assert bench.unmount(ValueError("no"), step="new_unmounter") is not None

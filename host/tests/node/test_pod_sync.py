@@ -13,6 +13,7 @@ from volumehost.errors import (
 )
 from volumehost.node import upkeep
 from volumehost.node.backoff import ABSENT_DELAY, BUSY_DELAY, Backoff
+from volumehost.node.pod_objects import apply_pod
 
 pytestmark = pytest.mark.root
 
@@ -238,3 +239,14 @@ class _With:
 
     def __getattr__(self, name):
         return getattr(self._host, name)
+
+
+def test_pop28_what_the_caller_does_to_its_pod_afterwards_changes_nothing(manager, bind, nfs, make_pod):
+    node = manager(bind())
+    pod = apply_pod(node.api, make_pod(nfs("a"), uid=""))
+    node.sync_pod(pod)
+    pod.spec.volumes.clear()
+    pod.spec.containers.clear()
+    record = node.parts.populator.record(pod.metadata.uid)
+    assert [volume.name for volume in record.pod.spec.volumes] == ["a"]
+    assert node.wait_for_pod(record.pod, timeout=20).ready

@@ -97,6 +97,8 @@ def test_br56_one_whose_record_cannot_be_read_is_taken_away_and_its_image_is_lef
     with open(f"{directory}/{key}.json", "w") as file:
         file.write("[]")
     again = parts.reopened()
+    with pytest.raises(FailedPreconditionError, match="cannot be read"):
+        again.ephemeral.publish(ID, parts.path("target"), parts.WRITER, 4 * MiB)
     for _ in range(2):
         again.publishing.unpublish(ID, parts.path("target"))
     assert not os.path.exists(parts.path("target"))

@@ -48,6 +48,9 @@ class EphemeralVolumes:
         with state.locks.hold(f"volume {id}", timeout=timeout):
             record = state.volumes.get(id)
             made_now = record is None
+            if record is None and state.node.get(id) is not None:
+                reason = "it is there, and its record cannot be read"
+                raise FailedPreconditionError(reason, action=action, subject=id, hint="unpublish it first")
             if record is None:
                 record = self._make(id, wanted, fs_type, action)
             elif not record.ephemeral:

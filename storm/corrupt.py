@@ -22,7 +22,7 @@ from storm.kept import KeptMounts
 from storm.place import until
 from storm.report import Findings
 from storm.rotting import ROTS, VICTIM, Snapshot, whole_again
-from storm.wishes import CLAIMED, KINDS, Pod, Volume
+from storm.wishes import CLAIMED, FAKE, KINDS, Pod, Volume
 from storm.world import World, run_command
 from volumehost.errors import StoreError
 
@@ -63,6 +63,7 @@ class CorruptStorm:
         self._counts = counts
         self._evidence = evidence
         self._kept = KeptMounts()
+        self._rotten = ""
         self._victim = f"{world.place.base}/victim"
         self._settle_in()
         self._paths = dict(world.expected().paths)
@@ -92,7 +93,7 @@ class CorruptStorm:
         world, counts, files = self._world, self._counts, self._snapshot.files()
         if name not in files:  # made by chance in another world only
             return True
-        path = files[name]
+        path = self._rotten = files[name]
         with open(self._victim, "wb") as file:
             file.write(VICTIM)
         log_begins = os.path.getsize(world.agent.log_file)
@@ -104,14 +105,16 @@ class CorruptStorm:
         if not healed and not broken and not any(line.startswith(("WARNING", "ERROR", "error: ")) for line in tail):
             broken = ["nothing is told of what is amiss"]
         if last and not broken:
-            if rot in ("cannot be changed", "cannot be read"):  # which somebody has to see to first
-                whole_again(path)
+            if rot in ("cannot be changed", "cannot be read") or name == "r/config.toml":
+                self._repair(path)
+            elif name.endswith("/registered.json"):
+                run_command(world.place.root, "drivers", "register", FAKE, world.fake.endpoint)
             broken = self._clean_up()
         counts.cases[rot] += 1
         counts.files.add(name)
         if broken:
             counts.broken += [f"{name} {rot}: {each}" for each in broken]
-            where = f"{self._evidence}/corrupt-{os.getpid()}-{len(counts.evidence)}"
+            where = f"{self._evidence}/{os.path.basename(world.place.base)}"
             counts.evidence.append(keep_evidence(where, world.place.base, tail, [f"{name} {rot}", *broken]))
         self._stop()
         whole_again(path)
@@ -140,14 +143,18 @@ class CorruptStorm:
 
     def _is_well(self) -> bool:
         try:
-            return not problems(self._world)
+            return not self._problems()
         except Exception:  # noqa: BLE001 - the store may be what has rotted
             return False
+
+    def _problems(self) -> list[str]:
+        """What is not as wanted, what stands in the rotten place itself aside."""
+        return [each for each in problems(self._world) if self._rotten not in each]
 
     def _worst(self) -> str:
         try:
             volumes = [volume for status in self._world.status() for volume in status.volumes if not volume.ready]
-            return "; ".join([*(volume.explain() for volume in volumes[:1]), *problems(self._world)[:1]])
+            return "; ".join([*(volume.explain() for volume in volumes[:1]), *self._problems()[:1]])
         except Exception as error:  # noqa: BLE001 - the store may be what has rotted
             return str(error)
 
@@ -162,6 +169,18 @@ class CorruptStorm:
             if file.read() != VICTIM:
                 found.append("a link was followed: somebody else's file has changed")
         return found
+
+    def _repair(self, path: str) -> None:
+        """What somebody has to see to first: a disk that cannot be read or written, a wrong configuration."""
+        world = self._world
+        world.kill_agent()
+        whole_again(path)
+        kept = self._snapshot.entries[path]
+        os.unlink(path)
+        with open(path, "wb") as file:
+            file.write(kept.content)
+        world.start_agent()
+        world.agent.wait_ready()
 
     def _clean_up(self) -> list[str]:
         """All pods end: nothing of them may be left, whatever has rotted."""

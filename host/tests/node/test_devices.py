@@ -4,6 +4,7 @@ import os
 
 import pytest
 
+from volumehost import hookimpl
 from volumehost.api.objects import Event, Pod
 from volumehost.errors import (
     OperationError,
@@ -98,6 +99,25 @@ def test_mountop06_the_device_path_goes_from_attach_to_wait_to_mount(node_of, di
     calls = {call[0]: call[1:] for call in plugin.calls}
     assert calls["wait_for_attach"] == ("/dev/example", 600.0)
     assert calls["mount_device"][0] == "/dev/examplep1"
+
+
+def test_pop31_scen23_a_volume_that_needs_no_attaching_any_more_is_mounted_without(node_of, disk, until):
+    """Its driver's object came after the pod was looked at; asked again, the plugin says so."""
+    answers = [True]
+
+    class Late(disk):
+        @hookimpl
+        def can_attach(self, spec):
+            return answers.pop() if answers else False
+
+    plugin, begun = Late(), []
+    node = node_of(plugin, observer=lambda operation, step, *_: begun.append((operation, step)))
+    node.mount_pod(_pod("web"), timeout=20)
+    assert begun.count(("volume_attach", "plugin")) == 1
+    assert _volumes(node)[0].attachability is Attachability.FALSE
+    node.unmount_pod("web", timeout=20)
+    until(lambda: _volumes(node) == [])
+    assert _steps(plugin) == ["mount_device", "set_up", "tear_down", "unmount_device"]
 
 
 def test_mountop07_the_group_of_the_pod_reaches_the_device(node_of, disk):

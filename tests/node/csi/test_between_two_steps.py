@@ -9,6 +9,8 @@ import pytest
 from volumehost.api.objects import PersistentVolume, PersistentVolumeClaim, VolumeAttachment
 from volumehost.errors import VolumesFailedError, WaitTimeoutError
 from volumehost.mount import syscalls
+from volumehost.mount.mountinfo import read_mount_table
+from volumehost.node.journal import read_journal
 from volumehost_csi_kit.fake import Rule
 
 pytestmark = pytest.mark.root
@@ -62,6 +64,27 @@ def test_recon12_and_is_staged_and_published_again_for_the_pod_that_wants_it(
     with manager(enter=False) as node:
         assert node.mount_pod(wanted[mode], timeout=60).ready
         assert node_calls() == ["NodeStageVolume", "NodePublishVolume"]
+        node.unmount_pod("web", timeout=60)
+        nothing_left()
+
+
+@pytest.mark.parametrize("mode", ["Filesystem", "Block"])
+def test_br57_what_a_start_without_a_journal_has_recorded_is_no_reason_to_unmount_what_is_in_use(
+    manager, driver, claim, wanted, root, mounts, node_calls, nothing_left, until, mode
+):
+    node = manager()
+    claim(node.api, mode=mode)
+    node.mount_pod(wanted[mode], timeout=60)
+    node.__exit__(None, None, None)
+    os.unlink(f"{root}/volumes.journal")
+    before = {mount.path: mount.mount_id for mount in read_mount_table() if mount.path in mounts()}
+    driver.clear_calls()
+    with manager(enter=False):  # nobody wants the pod here: it is only looked at, and recorded
+        until(lambda: any(record.get("state") for record in read_journal(f"{root}/volumes.journal").entries.values()))
+    with manager(enter=False) as node:
+        assert node.mount_pod(wanted[mode], timeout=60).ready
+        assert node_calls() == ["NodeStageVolume", "NodePublishVolume"]
+        assert {mount.path: mount.mount_id for mount in read_mount_table() if mount.path in mounts()} == before
         node.unmount_pod("web", timeout=60)
         nothing_left()
 

@@ -65,7 +65,7 @@ def _has_gone(services: Services, volume: AttachedVolume) -> bool:
     )
     if not was_mounted or any(mount.is_mount is False for mount in mounts):  # a driver that does not mount, perhaps
         return False
-    paths = [volume.device_mount_path, *(mount.path for mount in mounts if mount.path)]
+    paths = [volume.device_mount_path, *filter(None, (mount.mount_point or mount.path for mount in mounts))]
     return all(_is_bare(services, path) for path in paths)
 
 

@@ -79,7 +79,7 @@ class MountOperation(SetUpOperation):
         if not use.device_mountable:
             return
         known = services.journal.entry(use.volume, use.pod_uid) or {}
-        path = known.get("path")
+        path = known.get("mount") or known.get("path")  # of a directory that was found only the former is the mount
         if known.get("is_mount") and path and has_lost_mount(services, path):
             self._undo(steps)
 

@@ -34,15 +34,15 @@ from volumehost.node.journal_records import Fields, Key, Records, decode_text, e
 
 logger = logging.getLogger(__name__)
 
-#: A journal larger than this many bytes is rewritten when it is so many times larger than what it has to say, so that
-#: the next start has little to read; by who ends anyway a little sooner.
+#: A journal larger than this many bytes is rewritten when to read it takes so many times as long as what it has to say,
+#: so that the next start has little to read; a moment after a burst, and at the end, a little sooner.
 COMPACT_ABOVE = 1 << 16
 COMPACT_FACTOR = 2.0
 COMPACT_FACTOR_AT_LEISURE = 1.2
 COMPACT_FACTOR_AT_END = 1.05
 
-#: What a line has beside its text.
-_LINE_BYTES = 10
+#: What it takes to read a line beside its text, in bytes of that.
+_LINE_COST = 300
 
 _MAYBE_MOUNTED = (MOUNTING, MOUNTED, UNMOUNTING, UNCERTAIN)
 
@@ -89,12 +89,12 @@ class Journal:
         self._lock = threading.Lock()
         self._sync_lock = threading.Lock()
         self._descriptor = -1
-        self._size = 0
+        self._size = self._lines = 0
         self._live = Records()
         self._complete = False
         self._lazy: list[bytes] = []
         self._flush_arranged = False
-        #: The size at which a compaction failed, so that the next one is tried a good deal later.
+        #: What it took to read the file when a compaction failed, so that the next one is tried a good deal later.
         self._refused_at = 0
         self._written = 0
         self._synced = 0
@@ -115,14 +115,14 @@ class Journal:
         for note in contents.notes:
             if contents.exists:
                 logger.warning("journal %s: %s", self._path, note)
+        self._size, self._lines = contents.good_bytes, contents.lines
         try:
             if contents.exists and (contents.newer_version or not contents.intact):
                 self._keep_aside("newer" if contents.newer_version else "damaged")
-            if contents.exists and contents.intact and not rebooted and contents.good_bytes < self._too_large():
+            if contents.exists and contents.intact and not rebooted and not self._is_too_large():
                 self._descriptor = os.open(self._path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
                 os.ftruncate(self._descriptor, contents.good_bytes)
                 os.lseek(self._descriptor, 0, os.SEEK_END)
-                self._size = contents.good_bytes
             else:
                 self._rewrite()
         except OSError as error:
@@ -143,7 +143,7 @@ class Journal:
             self._lazy.clear()
             for record, line in zip(records, lines, strict=True):
                 self._live.merge(key_of(record), text_in(line), gone=bool(record.get("gone")))
-            if self._size > self._too_large():
+            if self._is_too_large():
                 self._compact()
             self._written += 1
             return self._written
@@ -188,7 +188,7 @@ class Journal:
         self.flush()
         with self._lock:
             self._live.tidy_up()
-            if self._descriptor >= 0 and self._size > self._too_large(COMPACT_FACTOR_AT_LEISURE):
+            if self._descriptor >= 0 and self._is_too_large(COMPACT_FACTOR_AT_LEISURE):
                 self._compact()
 
     def flush(self) -> None:
@@ -258,7 +258,7 @@ class Journal:
         if self._descriptor >= 0:
             self.flush()
         with self._sync_lock, self._lock:
-            if self._descriptor >= 0 and self._size > self._too_large(COMPACT_FACTOR_AT_END):
+            if self._descriptor >= 0 and self._is_too_large(COMPACT_FACTOR_AT_END):
                 self._compact()
             descriptor, self._descriptor = self._descriptor, -1
             if descriptor >= 0:
@@ -268,10 +268,15 @@ class Journal:
 
     # --- inside the lock --------------------------------------------------------------------------------------
 
-    def _too_large(self, factor: float = COMPACT_FACTOR) -> float:
-        """The size in bytes above which the file is rewritten."""
-        said = self._live.size - self._live.replaced + _LINE_BYTES * len(self._live)
-        return max(self._compact_above, factor * said, factor * self._refused_at)
+    def _is_too_large(self, factor: float = COMPACT_FACTOR) -> bool:
+        """Whether to read the file takes so many times as long as what it has to say."""
+        said = self._live.size - self._live.replaced + _LINE_COST * len(self._live)
+        return self._size > self._compact_above and self._cost > factor * max(said, self._refused_at)
+
+    @property
+    def _cost(self) -> int:
+        """What it takes to read the file, in bytes."""
+        return self._size + _LINE_COST * self._lines
 
     def _append(self, data: bytes) -> None:
         view = memoryview(data)
@@ -285,15 +290,16 @@ class Journal:
                 os.lseek(self._descriptor, self._size, os.SEEK_SET)
             raise
         self._size += len(data)
+        self._lines += data.count(b"\n")
 
     def _compact(self) -> None:
-        former, former_size = self._descriptor, self._size
+        former, former_size, former_lines = self._descriptor, self._size, self._lines
         try:
             self._rewrite()
         except OSError as error:
             logger.warning("the journal %s could not be compacted, it grows on: %s", self._path, error)
-            self._descriptor, self._size = former, former_size
-            self._refused_at = former_size  # do not try again before it has grown a good deal
+            self._descriptor, self._size, self._lines = former, former_size, former_lines
+            self._refused_at = self._cost  # do not try again before it has grown a good deal
             return
         self._refused_at = 0
         os.close(former)
@@ -308,7 +314,7 @@ class Journal:
         directory = os.open(os.path.dirname(self._path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             self._descriptor = self._replace_file(data)
-            self._size = len(data)
+            self._size, self._lines = len(data), data.count(b"\n")
             _sync_directory(directory, self._path)
         finally:
             os.close(directory)

@@ -51,6 +51,7 @@ class JournalContents:
     notes: list[str] = field(default_factory=list)
     #: How many bytes from the start hold whole lines.
     good_bytes: int = 0
+    lines: int = 0
     _entries: dict[Key, dict[str, Any]] | None = field(default=None, init=False, repr=False)
 
     @property
@@ -118,7 +119,7 @@ def parse(data: bytes) -> JournalContents:
         contents.notes.append("the journal is empty")
         return contents
     *lines, tail = data.split(b"\n")
-    contents.good_bytes = len(data) - len(tail)
+    contents.good_bytes, contents.lines = len(data) - len(tail), len(lines)
     if tail:
         contents.notes.append(f"the last line is torn ({len(tail)} bytes)")
     if not lines or not _is_header(lines[0]):

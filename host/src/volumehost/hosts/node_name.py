@@ -51,13 +51,14 @@ def _recorded(root_dir: str) -> str:
     path = Layout(root_dir).node_name_file()
     try:
         with open(path, encoding="ascii", errors="replace") as file:
-            name = file.read(1000).strip()
+            text = file.read(1000)
     except FileNotFoundError:
         return ""
     except OSError as error:
         logger.warning("the node's name cannot be read, it is that of the machine: %s: %s", path, error.strerror)
         return ""
-    if _NAME.fullmatch(name):
+    name = text.removesuffix("\n")
+    if name != text and _NAME.fullmatch(name):  # without its end of line it may be half of the name
         return name
     logger.warning("the node's name cannot be read, it is that of the machine: %s is damaged", path)
     return ""

@@ -88,11 +88,16 @@ def rotate_log(path: str, limit: int, parts: int) -> None:
 def replace(path: str, data: bytes) -> None:
     """Write a file so that a crash leaves the old content or the new one. (The host's own is not importable here.)"""
     temporary = f"{path}.new"
-    with open(temporary, "wb", opener=_private) as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    os.rename(temporary, path)
+    try:
+        with open(temporary, "wb", opener=_private) as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.rename(temporary, path)
+    except OSError:  # the disk is full, say
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
     directory = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(directory)

@@ -1,13 +1,17 @@
 """Many pods at once: begun and waited for together, refreshed a few at a time, one thread as long as it is quick."""
 
+import threading
+import time
+
 import pytest
 
 from volumehost.api.convert import to_object
 from volumehost.api.objects import Pod
 from volumehost.node import upkeep
+from volumehost.node.computing import Computing
 from volumehost.node.journal import Journal
-from volumehost.node.lanes import Lanes
 from volumehost.node.pod_objects import apply_pod
+from volumehost.node.workers import WorkerPool
 
 
 def _pod(name, *volumes):
@@ -87,32 +91,77 @@ def test_upkeep_refreshes_many_pods_a_few_at_a_time(manager, monkeypatch):
 # --- threads --------------------------------------------------------------------------------------------------------
 
 
-def _lanes():
-    lanes = Lanes(share=4, limit=16, stuck_after=2.0)
-    lanes.put("one", lambda: None, lambda: None, lambda: None)
-    lanes.take(1, 0.0)
-    return lanes
+@pytest.fixture
+def pool():
+    made = WorkerPool(time.monotonic)
+    yield made
+    assert made.stop(20)
 
 
-@pytest.mark.parametrize(("computed", "needed"), [(0.0009, False), (0.0001, True)])
-def test_a_lane_that_computes_needs_no_others_as_long_as_it_is_quick(computed, needed):
-    lanes = _lanes()
-    lanes.end(1, 0.001, computed)
-    lanes.take(1, 0.001)
-    assert lanes.can_take(0.001)
-    assert lanes.needs_others(0.001) is needed
+def test_nobody_joins_in_while_one_thread_computes_and_is_quick(pool, until):
+    """They would contend for the interpreter, and all of it would take longer."""
+    left = [3000]
+
+    def compute():
+        sum(range(3000))
+        left[0] -= 1
+
+    pool.submit("lane", *[compute] * left[0])
+    most, pause = 0, threading.Event()
+    while left[0]:
+        pause.wait(0.005)
+        pool.hurry()
+        most = max(most, pool.threads)
+    assert most <= 2  # one that had not begun to compute yet when it was looked at
 
 
-def test_br52_a_lane_that_computed_and_now_hangs_needs_others():
-    lanes = _lanes()
-    lanes.end(1, 0.001, 0.001)
-    lanes.take(1, 0.001)
-    assert not lanes.needs_others(0.002)
-    assert lanes.needs_others(0.051)
+def test_br52_others_join_in_where_one_thread_waits_for_somebody(pool, until):
+    gate, waiting = threading.Event(), []
+
+    def wait():
+        waiting.append(None)
+        gate.wait(20)
+
+    pool.submit("lane", *[wait] * 4)
+    until(lambda: pool.hurry() is False)
+    until(lambda: len(waiting) == 4)
+    gate.set()
 
 
-def test_a_lane_of_which_nothing_is_known_gets_others():
-    assert _lanes().needs_others(0.0)
+def test_a_thread_that_computes_is_told_from_one_that_waits(until):
+    begun, stop = threading.Event(), threading.Event()
+    ids = []
+
+    def compute():
+        ids.append(threading.get_native_id())
+        begun.set()
+        while not stop.is_set():
+            sum(range(1000))
+
+    thread = threading.Thread(target=compute)
+    thread.start()
+    try:
+        assert begun.wait(20)
+        one, other = Computing(), Computing()
+        one.begin(ids[0])
+        until(one.any)
+        other.begin(threading.get_native_id())
+        assert begun.wait(20)
+        stop.wait(0.05)
+        assert not other.any()
+        one.end(ids[0])
+        assert not one.any()
+    finally:
+        stop.set()
+        thread.join(20)
+
+
+def test_a_thread_that_is_gone_computes_no_more():
+    computing = Computing()
+    thread = threading.Thread(target=lambda: computing.begin(threading.get_native_id()))
+    thread.start()
+    thread.join(20)
+    assert not computing.any()
 
 
 def test_what_was_told_of_pods_is_their_own(make_pod):

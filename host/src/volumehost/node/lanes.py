@@ -68,15 +68,13 @@ class Taken(NamedTuple):
 class Lane:
     """The tasks of one lane that wait, and since when each worker is at one of its tasks."""
 
-    __slots__ = ("busy", "computes", "slow", "tasks")
+    __slots__ = ("busy", "slow", "tasks")
 
     def __init__(self) -> None:
         self.tasks: deque[Task] = deque()
         self.busy: dict[int, float] = {}
         #: Whether its last task took long, or one that runs now has been running long already.
         self.slow = False
-        #: Whether its last task used the processor for most of its time: others beside it would only get in its way.
-        self.computes = False
 
 
 class Lanes:
@@ -126,20 +124,16 @@ class Lanes:
             return Taken(task, alone)
         return None
 
-    def end(self, worker: int, now: float, computed: float = 0.0) -> None:
-        """The worker has ended the task that it was at, if it was at one.
-
-        :param computed: for how many seconds it used the processor.
-        """
+    def end(self, worker: int, now: float) -> None:
+        """The worker has ended the task that it was at, if it was at one."""
         lane = self._at.pop(worker, None)
         if lane is not None:
-            seconds = now - lane.busy.pop(worker)
-            lane.slow, lane.computes = seconds > SLOW_SECONDS, 2 * computed > seconds
+            lane.slow = now - lane.busy.pop(worker) > SLOW_SECONDS
 
-    def nearly_end(self, worker: int, now: float, computed: float = 0.0) -> None:
+    def nearly_end(self, worker: int, now: float) -> None:
         """The worker's task is at its end: its lane has room again, and the worker is soon free."""
         if worker in self._at:
-            self.end(worker, now, computed)
+            self.end(worker, now)
             self._ending.slow = False
             self._ending.busy[worker] = now
             self._at[worker] = self._ending
@@ -155,12 +149,6 @@ class Lanes:
     def can_take(self, now: float) -> bool:
         """Whether a task waits that another worker could take."""
         return any(self._has_room(lane, now) for lane in self._waiting)
-
-    def needs_others(self, now: float) -> bool:
-        """Whether a task waits that another worker could take, and that it would be of use if it did."""
-        if not self.can_take(now):
-            return False
-        return not self.somebody_is_quick(now) or not all(lane.computes for lane in self._waiting)
 
     @property
     def busy(self) -> int:

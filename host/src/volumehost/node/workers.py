@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Callable
 
+from volumehost.node.computing import Computing
 from volumehost.node.lanes import Lanes, Task
 
 logger = logging.getLogger(__name__)
@@ -54,8 +54,7 @@ class WorkerPool:
         self._coming = 0
         self._hurried = False
         self._stopping = False
-        #: How long each worker had used the processor when it began its task, in seconds.
-        self._computed: dict[int, float] = {}
+        self._computing = Computing()
 
     def submit(self, lane: str, *tasks: Task) -> None:
         """Queue tasks of one lane; they must not raise.
@@ -76,8 +75,7 @@ class WorkerPool:
         No other has to be woken for that.
         """
         with self._lock:
-            me = threading.get_ident()
-            self._lanes.nearly_end(me, self._clock(), self._computed_since(me))
+            self._lanes.nearly_end(threading.get_ident(), self._clock())
 
     def hurry(self) -> bool:
         """Have more threads join in while tasks wait that one could take; whether any does.
@@ -87,10 +85,12 @@ class WorkerPool:
         """
         with self._lock:
             now = self._clock()
-            self._hurried = self._lanes.needs_others(now)
+            waits = self._lanes.can_take(now)
+            gets_on = self._lanes.slow(now) < self._lanes.busy and self._computing.any()
+            self._hurried = waits and not gets_on
             if self._hurried:
                 self._call_a_thread(now)
-            return self._lanes.can_take(now)
+            return waits
 
     def stop(self, timeout: float) -> bool:
         """Take no more tasks, drop the queued ones, and wait for running ones; whether all have ended."""
@@ -140,7 +140,7 @@ class WorkerPool:
     def _next_task(self, me: int, *, arriving: bool) -> Task | None:
         """Wait for a task; None when the thread is to end."""
         now = self._clock()
-        self._lanes.end(me, now, self._computed_since(me))
+        self._lanes.end(me, now)
         while not self._stopping:
             if arriving:
                 self._coming = 0
@@ -150,23 +150,21 @@ class WorkerPool:
                     self._hurried = self._lanes.can_take(now)
                     if self._hurried:
                         self._call_a_thread(now)
-                self._computed[me] = time.thread_time()
+                if arriving:
+                    self._computing.begin(threading.get_native_id())
                 return taken.task
             if self._idle >= self._size:
                 break  # it came in the place of one that hung
+            self._computing.end(threading.get_native_id())
             self._idle += 1
             self._condition.wait_for(lambda: self._coming or self._stopping)
             self._idle -= 1
             arriving = True
             now = self._clock()
         self._threads -= 1
-        self._computed.pop(me, None)
+        self._computing.end(threading.get_native_id())
         self._condition.notify_all()
         return None
-
-    def _computed_since(self, me: int) -> float:
-        """For how long this thread has used the processor since it began its task."""
-        return time.thread_time() - self._computed.get(me, 0.0)
 
     def _work(self) -> None:
         me = threading.get_ident()

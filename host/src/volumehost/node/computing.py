@@ -1,0 +1,55 @@
+"""Whether a thread computes or waits for somebody; the worker pool asks before it has others join in.
+
+The kernel tells for how long a thread ran, and for how long it could have run and did not get a processor. The rest of
+the time it waited.
+"""
+
+from __future__ import annotations
+
+import time
+
+#: A thread computes when it has waited for less than this part of the time.
+_MOST_WAITING = 0.5
+#: Of a shorter time nothing can be told, in seconds.
+_LEAST_SECONDS = 0.002
+
+
+class Computing:
+    """Looks at threads by their kernel ids. Not safe for threads by itself."""
+
+    def __init__(self) -> None:
+        #: When each was looked at last, for how many seconds it had run or wanted to by then, and whether it computed.
+        self._seen: dict[int, tuple[float, float, bool]] = {}
+
+    def begin(self, thread: int) -> None:
+        """Look at a thread that begins to work."""
+        wanted = _wanted_seconds(thread)
+        if wanted is not None:
+            self._seen[thread] = time.monotonic(), wanted, False
+
+    def end(self, thread: int) -> None:
+        """The thread does not work any more."""
+        self._seen.pop(thread, None)
+
+    def any(self) -> bool:
+        """Whether a thread that works has computed since it was looked at last; not where the kernel does not tell."""
+        now, found = time.monotonic(), False
+        for thread, (since, before, computed) in list(self._seen.items()):
+            if now - since >= _LEAST_SECONDS:
+                wanted = _wanted_seconds(thread)
+                if wanted is None:
+                    del self._seen[thread]
+                    continue
+                computed = wanted - before > (1 - _MOST_WAITING) * (now - since)  # noqa: PLW2901
+                self._seen[thread] = now, wanted, computed
+            found = found or computed
+        return found
+
+
+def _wanted_seconds(thread: int) -> float | None:
+    try:
+        with open(f"/proc/self/task/{thread}/schedstat", "rb") as file:
+            ran, waited, _ = file.read().split()
+        return (int(ran) + int(waited)) / 1e9
+    except (OSError, ValueError):
+        return None

@@ -51,7 +51,7 @@ def test_inspect_shows_what_is_mounted_for_whom(volumehost, manifest, pod_manife
     volumehost("mount", "-f", path)
     done = volumehost("inspect")
     assert done.code == 0
-    assert "the root directory of volumehost; pods are known from: store (1 pods), journal (1 pods)" in done.out
+    assert "the root directory of volumehost; pods are known from: store (1 pod), journal (1 pod)" in done.out
     assert re.search(
         r"^default/web +scratch +kubernetes.io/empty-dir +mounted +tmpfs from tmpfs +/", done.out, re.MULTILINE
     )

@@ -251,3 +251,28 @@ def test_unmounting_below_a_file_says_that_it_is_no_directory(volumehost, tmp_pa
     done = volumehost(*command, root_dir=tmp_path / "file")
     assert done.code == 1
     assert "not a directory" in done.err
+
+
+@pytest.mark.root
+@pytest.mark.parametrize(
+    "command",
+    [["status"], ["explain", "web"], ["plan", "web"], ["inspect"], ["repair"], ["drivers", "list"], ["get", "pods"]],
+    ids=" ".join,
+)
+def test_who_may_not_look_into_it_is_told_so(volumehost, tmp_path: Path, command: list[str]) -> None:
+    """And not that it is empty, or that a plugin is missing."""
+    root = tmp_path / "root"
+    root.mkdir(0o700)
+    os.chown(root, 65534, 65534)
+    done = subprocess.run(
+        ["setpriv", "--bounding-set=-all", "--inh-caps=-all", sys.executable, "-m", "volumehost", *command],
+        capture_output=True,
+        text=True,
+        env=volumehost.variables(root),
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 1, done.stderr
+    assert "permission denied" in done.stderr.lower()
+    assert done.stderr.splitlines()[-1].startswith("hint: run as ")
+    assert len(done.stderr.splitlines()) == 2

@@ -143,8 +143,8 @@ def test_without_a_terminal_nothing_is_shown_while_waiting(volumehost, waiting_p
 def test_br83_when_the_time_is_over_it_says_what_is_missing_and_where_it_stands(
     volumehost, waiting_pod, gate: Path
 ) -> None:
-    volumehost.environment["GATE_SECONDS"] = "2"
-    done = volumehost("mount", "-f", waiting_pod, "--timeout", "300ms")
+    volumehost.environment["GATE_SECONDS"] = "4"
+    done = volumehost("mount", "-f", waiting_pod, "--timeout", "1s")
     assert done.code == 4
     assert "waiting for the volumes of pod default/web" in done.err
     assert "volume slow (acme.example.com/gated, acme-gated 1.0): mounting" in done.err

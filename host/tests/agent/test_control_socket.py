@@ -15,6 +15,7 @@ from volumehost.agent.connection import Connection
 from volumehost.agent.service import MOST_CALLERS, ControlService
 from volumehost.agent.socket_path import LONGEST_PATH
 from volumehost.errors import AgentGoneError, ObjectNotFoundError, VolumeHostError, WaitTimeoutError
+from volumehost.mount.deadline import in_seconds
 from volumehost.node.status import PodStatus, VolumeStatus
 
 STATUS = PodStatus(
@@ -36,7 +37,7 @@ class Manager:
 
     def unmount_all(self, *, timeout):
         self.timeouts.append(timeout)
-        raise WaitTimeoutError(f"mounted volumes=[data] after {timeout:g} s", details=["line"])
+        raise WaitTimeoutError(f"mounted volumes=[data] after {in_seconds(timeout)}", details=["line"])
 
     @property
     def api(self):

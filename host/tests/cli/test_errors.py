@@ -5,6 +5,13 @@ import pytest
 
 from volumehost import errors
 from volumehost.cli.errors import error_lines, exit_code, report
+from volumehost.cli.options import Settings
+
+
+def asking(verbosity: int) -> Settings:
+    settings = Settings()
+    settings.verbosity = verbosity
+    return settings
 
 
 def chained(error: Exception, cause: Exception) -> Exception:
@@ -86,13 +93,13 @@ def test_a_defect_is_called_one_and_its_traceback_is_shown_at_vv_only(capsys: py
         raise ValueError("oops")
     except ValueError as caught:
         error = caught
-    assert report(error, verbosity=1) == 1
+    assert report(error, asking(1)) == 1
     quiet = capsys.readouterr().err
     assert quiet.startswith("error: unexpected ValueError: oops\nhint: ")
-    assert report(error, verbosity=2) == 1
+    assert report(error, asking(2)) == 1
     assert "Traceback" in capsys.readouterr().err
 
 
 def test_an_interrupt_is_one_word_also_at_vv(capsys: pytest.CaptureFixture[str]) -> None:
-    assert report(click.Abort(), verbosity=2) == 130
+    assert report(click.Abort(), asking(2)) == 130
     assert capsys.readouterr().err == "interrupted\n"

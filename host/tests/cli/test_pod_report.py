@@ -66,6 +66,12 @@ def test_br83_so_is_one_that_nothing_is_done_about() -> None:
     ]
 
 
+def test_of_a_pod_that_ends_what_is_gone_waits_for_nobody() -> None:
+    gone = PodStatus("default", "web", "uid-1", "unmounting", (VolumeStatus("a", "not-mounted"), FAILED))
+    (line,) = unready_lines([gone])
+    assert "volume logs" in line
+
+
 def test_data_has_every_field_of_a_volume() -> None:
     data = pod_data(pod(FAILED))
     (volume,) = data["volumes"]

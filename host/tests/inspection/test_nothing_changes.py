@@ -114,6 +114,6 @@ def test_it_works_on_this_hosts_directory_when_that_is_read_only(own):
     syscalls.mount("", own.root, "", syscalls.MS_BIND | syscalls.MS_REMOUNT | syscalls.MS_RDONLY, "")
     before = snapshot(own.root)
     found = inspect_root(own.root)
-    assert found.sources == ("store (1 pods)", "journal (1 pods)")
+    assert found.sources == ("store (1 pod)", "journal (1 pod)")
     assert found.pods[0].volumes[0].witnesses.journal == "mounted"
     assert snapshot(own.root) == before

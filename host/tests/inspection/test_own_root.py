@@ -39,7 +39,7 @@ def mounted(own):
 def test_all_witnesses_agree(mounted):
     found = mounted.inspect()
     assert found.kind is RootKind.OWN
-    assert found.sources == ("store (1 pods)", "journal (1 pods)")
+    assert found.sources == ("store (1 pod)", "journal (1 pod)")
     assert kinds(found) == []
     (volume,) = found.pod(mounted.uid).volumes
     assert (volume.plugin, volume.state, volume.mount_path) == ("example.com/share", "mounted", mounted.target)
@@ -55,7 +55,7 @@ def test_br58_a_mount_that_was_taken_away_behind_the_hosts_back(mounted):
     assert (told.subject, told.severity, told.advice) == (
         mounted.target,
         "error",
-        "volumehost mount web mounts it again",
+        "'volumehost mount web' mounts it again",
     )
     assert told.evidence == ("the journal says mounted, the mount table shows nothing there",)
 

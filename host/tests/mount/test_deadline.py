@@ -12,7 +12,13 @@ from collections.abc import Callable
 import pytest
 
 from volumehost.mount import syscalls
-from volumehost.mount.deadline import DeadlineExceededError, DeadlineRunner, StillStuckError, TooManyStuckCallsError
+from volumehost.mount.deadline import (
+    DeadlineExceededError,
+    DeadlineRunner,
+    StillStuckError,
+    TooManyStuckCallsError,
+    in_seconds,
+)
 
 
 def test_the_result_and_the_exception_come_back() -> None:
@@ -267,3 +273,19 @@ def test_it_works_after_a_fork() -> None:
         finally:
             os._exit(code)
     assert os.waitpid(pid, 0)[1] == 0
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "0 s"),
+        (1.3e-05, "0 s"),
+        (0.05, "0.05 s"),
+        (1.79629, "1.8 s"),
+        (9.4, "9.4 s"),
+        (9.96, "10 s"),
+        (123.0, "123 s"),
+    ],
+)
+def test_how_long_was_waited_is_told_in_few_digits(seconds, text):
+    assert in_seconds(seconds) == text

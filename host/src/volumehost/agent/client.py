@@ -13,6 +13,7 @@ from volumehost.agent.calls import LONGEST_WAIT
 from volumehost.agent.connection import Connection
 from volumehost.agent.wire import SOCKET_NAME, error_from_wire
 from volumehost.errors import ObjectNotFoundError, VolumeHostError, WaitTimeoutError
+from volumehost.mount.deadline import in_seconds
 from volumehost.node.turn import in_turns
 
 if TYPE_CHECKING:
@@ -189,7 +190,7 @@ class AgentControllers:
         while not predicate():
             left = deadline - time.monotonic()
             if left <= 0:
-                raise WaitTimeoutError(f"not so after {timeout:g} s", action=f"waiting for {what}")
+                raise WaitTimeoutError(f"not so after {in_seconds(timeout)}", action=f"waiting for {what}")
             count = int(self._connection.call("wait_for_progress", count=count, timeout=min(left, _ASK_SECONDS)))
 
     def _progress(self, obj: KubeObject) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from volumehost.cli.options import Settings
     from volumehost.cli.root_group import COMMANDS as COMMANDS
     from volumehost.cli.root_group import program as program
 
@@ -45,7 +46,7 @@ def main(args: Sequence[str] | None = None) -> int:
 
 
 def _run(args: Sequence[str] | None) -> int:
-    verbosity = 0
+    settings: Settings | None = None
     try:
         from click.exceptions import Exit
 
@@ -62,13 +63,11 @@ def _run(args: Sequence[str] | None) -> int:
                 program.invoke(ctx)
         except Exit as end:
             code = end.exit_code
-        finally:
-            verbosity = settings.verbosity
         sys.stdout.flush()
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the one place where errors become exit codes
         from volumehost.cli.errors import report
 
-        return report(error, verbosity)
+        return report(error, settings)
     return code
 
 

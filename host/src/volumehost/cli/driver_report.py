@@ -22,13 +22,16 @@ def open_drivers(settings: Settings) -> Iterator[CombinedStorageDrivers]:
     The command's own output has to wait for the end of the block.
 
     :raises NotAvailableOnHostError: no installed plugin fronts drivers.
+    :raises RootDirectoryError: this user may not read it.
     """
     from volumehost.cli.plugin_report import inspect_plugins
-    from volumehost.hosts.root_dir import resolve_root_dir
+    from volumehost.hosts.root_dir import check_readable, resolve_root_dir
     from volumehost.hosts.standalone_host import StandaloneHost
 
     # Without an API: what is asked here is for people, and nobody else is to be told.
-    host = StandaloneHost(resolve_root_dir(settings.root), node_name=settings.node_name)
+    root = resolve_root_dir(settings.root)
+    check_readable(root)
+    host = StandaloneHost(root, node_name=settings.node_name)
     with plugins_print_to_stderr():
         manager = inspect_plugins(host)
         host.plugin_manager = manager

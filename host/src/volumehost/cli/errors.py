@@ -14,6 +14,8 @@ from collections.abc import Iterator, Sequence
 import click
 
 from volumehost import errors
+from volumehost.cli.as_given import as_given
+from volumehost.cli.options import Settings
 from volumehost.cli.tables import printable
 
 FAILED = 1
@@ -47,20 +49,21 @@ def exit_code(error: BaseException) -> int:
     return TIMED_OUT if isinstance(error, _TIMED_OUT) else FAILED
 
 
-def report(error: BaseException, verbosity: int = 0) -> int:
+def report(error: BaseException, settings: Settings | None = None) -> int:
     """Print the error as ``error: ...`` and ``hint: ...``, from ``-vv`` on with its traceback; return the exit code."""
+    settings = settings if settings is not None else Settings()
     if isinstance(error, BrokenPipeError):
         _abandon_stdout()
         return BROKEN_PIPE
     quiet = (click.ClickException, click.Abort, click.exceptions.Exit, KeyboardInterrupt)
-    if verbosity > 1 and not isinstance(error, quiet):
+    if settings.verbosity > 1 and not isinstance(error, quiet):
         import traceback
 
         for line in "".join(traceback.format_exception(error)).splitlines():
             click.echo(printable(line), err=True)
     try:
         for line in error_lines(error):
-            click.echo(line, err=True)
+            click.echo(as_given(line, settings), err=True)
         sys.stdout.flush()
     except BrokenPipeError:
         _abandon_stdout()

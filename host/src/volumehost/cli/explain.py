@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 import click
 
 from volumehost.cli.agent_view import ask_agent
+from volumehost.cli.as_given import as_given
 from volumehost.cli.command import Command
 from volumehost.cli.complete import pod_names
 from volumehost.cli.objects import NameType, open_for_reading
 from volumehost.cli.options import Settings, shared_options
-from volumehost.cli.tables import printable
+from volumehost.cli.pod_names import choose_pod, looking_for
 from volumehost.errors import StoreError
 
 if TYPE_CHECKING:
@@ -36,12 +37,14 @@ def explain(settings: Settings, pod: str) -> None:
     attempts and the next one, and what to do. While an agent works on the root directory it is asked; otherwise the
     records tell. POD is a pod's name, or its uid when nothing but its directory is left. Changes nothing.
     """
-    told = _explanation(settings, pod.removeprefix("pod/"))
+    name = choose_pod(settings, pod)
+    with looking_for(settings, name):
+        told = _explanation(settings, name)
     if settings.output == "table":
         for note in told.notes:
-            click.echo(f"note: {printable(note)}", err=True)
+            click.echo(as_given(f"note: {note}", settings), err=True)
         for line in told.lines():
-            click.echo(printable(line))
+            click.echo(as_given(line, settings))
     elif settings.output == "name":
         click.echo(f"pod/{told.name or told.uid}")
     else:

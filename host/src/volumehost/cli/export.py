@@ -11,6 +11,7 @@ from volumehost.cli.complete import pod_names
 from volumehost.cli.managing import at_work, root_dir_exists, timeout_option, volume_manager
 from volumehost.cli.objects import NameType
 from volumehost.cli.options import Settings, shared_options
+from volumehost.cli.pod_names import choose_pod, looking_for
 from volumehost.errors import ObjectNotFoundError
 
 if TYPE_CHECKING:
@@ -61,7 +62,9 @@ def export(
         raise click.UsageError("--config goes with --container, and with no other --format than oci")
     format_name = format_name or ("json" if config is None else "oci")
     given = _read_config(config) if config is not None else None
-    found = _containers(settings, pod.removeprefix("pod/"), container, timeout)
+    name = choose_pod(settings, pod)
+    with looking_for(settings, name):
+        found = _containers(settings, name, container, timeout)
     if settings.output == "name":
         for each in found:
             click.echo(each.container)

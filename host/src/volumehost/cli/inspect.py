@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from volumehost.cli.as_given import as_given
 from volumehost.cli.command import Command
 from volumehost.cli.options import Settings, shared_options
 from volumehost.cli.tables import printable
@@ -74,7 +75,7 @@ def inspect(settings: Settings, pods: str | None, static_pods: str | None, pod_l
 
     found = inspect_root(settings.root, sources_of(pods, static_pods, pod_logs))
     if settings.output == "table":
-        _print_text(found)
+        _print_text(settings, found)
     elif settings.output == "name":
         for finding in found.findings:
             click.echo(printable(f"{finding.kind}/{finding.subject}"))
@@ -85,16 +86,16 @@ def inspect(settings: Settings, pods: str | None, static_pods: str | None, pod_l
         echo_data(inspection_data(found), settings.output)
 
 
-def _print_text(found: Inspection) -> None:
+def _print_text(settings: Settings, found: Inspection) -> None:
     from volumehost.cli.inspection_report import finding_lines, heading, tables
 
     for note in found.notes:
-        click.echo(f"note: {printable(note)}", err=True)
+        click.echo(as_given(f"note: {note}", settings), err=True)
     click.echo(heading(found), nl=False)
     click.echo(tables(found), nl=False)
     for finding in found.findings:
         click.echo()
         for line in finding_lines(finding, found):
-            click.echo(line)
+            click.echo(as_given(line, settings))
     if not found.findings:
         click.echo("\nNothing is wrong.")

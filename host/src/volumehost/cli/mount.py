@@ -12,10 +12,17 @@ from volumehost.cli.command import Command
 from volumehost.cli.complete import pod_names
 from volumehost.cli.managing import at_work, timeout_option, volume_manager
 from volumehost.cli.objects import NameType, read_manifests, reference
-from volumehost.cli.options import DEFAULT_NAMESPACE, Settings, shared_options
+from volumehost.cli.options import Settings, shared_options
+from volumehost.cli.pod_names import choose_pod, looking_for
 from volumehost.cli.pod_report import pod_data, pod_label, volume_table
 from volumehost.cli.progress import progress
-from volumehost.errors import FailedPreconditionError, InvalidObjectError, VolumeHostError
+from volumehost.errors import (
+    FailedPreconditionError,
+    InvalidObjectError,
+    VolumeHostError,
+    VolumesFailedError,
+    WaitTimeoutError,
+)
 
 if TYPE_CHECKING:
     from volumehost.api.manifests import Manifest
@@ -59,10 +66,10 @@ def mount(settings: Settings, pod: str | None, filenames: tuple[str, ...], *, wa
     """
     if pod is None and not filenames:
         raise click.UsageError("name a POD, or give manifests with -f")
-    name = pod.removeprefix("pod/") if pod is not None else None
+    name = choose_pod(settings, pod) if pod is not None else None
     manifests = _read(settings, filenames, name)
     deadline = time.monotonic() + timeout
-    with volume_manager(settings, timeout) as entered:
+    with looking_for(settings, name), volume_manager(settings, timeout) as entered:
         manager = at_work(entered)
         pods, errors = _store(manager, manifests, name, settings.namespace)
         for each in pods:
@@ -150,27 +157,26 @@ def _wait(manager: PodManager, pods: Sequence[Pod], deadline: float, verbosity: 
             try:
                 manager.wait_for_pod(pod, timeout=max(0.0, deadline - time.monotonic()), attempts=ATTEMPTS)
             except VolumeHostError as error:
-                error.hint = _hint(manager, error, _arguments_of(pod))
+                if isinstance(error, VolumesFailedError | WaitTimeoutError):
+                    error.hint = _hint(manager, pod)
                 errors.append(error)
     return errors
 
 
-def _hint(manager: PodManager, error: VolumeHostError, of_pod: str) -> str:
+def _hint(manager: PodManager, pod: Pod) -> str:
+    """What to do about a pod of which some volumes are not mounted."""
+    from volumehost.node.explaining.facts import argument_of
+
+    of_pod = argument_of(f"{pod.metadata.namespace}/{pod.metadata.name}")
+    ready = any(volume.ready for volume in manager.pod_status(pod).volumes)
+    words = ["the other volumes are mounted"] * ready
     if manager.stays_at_work:
-        return (
-            f"the other volumes are mounted, and the agent goes on trying; 'volumehost explain {of_pod}' tells more, "
-            f"'volumehost unmount {of_pod}' takes all away"
-        )
-    return error.hint or (
-        f"the other volumes are mounted; 'volumehost mount {of_pod}' tries again, "
-        f"'volumehost unmount {of_pod}' takes all away"
-    )
-
-
-def _arguments_of(pod: Pod) -> str:
-    """How a command line names the pod."""
-    name, namespace = pod.metadata.name, pod.metadata.namespace
-    return name if namespace == DEFAULT_NAMESPACE else f"-n {namespace} {name}"
+        words.append("the agent goes on trying")
+        then = f"'volumehost explain {of_pod}' tells more"
+    else:
+        then = f"'volumehost mount {of_pod}' tries again"
+    told = f"{', and '.join(words)}; " if words else ""
+    return f"{told}{then}, 'volumehost unmount {of_pod}' takes all away"
 
 
 def _print(settings: Settings, statuses: Sequence[PodStatus]) -> None:

@@ -26,13 +26,14 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 class Settings:
     """What the shared options say; ``click.pass_obj`` hands it to commands.
 
-    ``namespace_given`` tells a choice from the default.
+    ``namespace_given`` tells a choice from the default; ``root_dir_given`` one on the command line from any other.
     """
 
-    __slots__ = ("namespace", "namespace_given", "node_name", "output", "root_dir", "verbosity")
+    __slots__ = ("namespace", "namespace_given", "node_name", "output", "root_dir", "root_dir_given", "verbosity")
 
     def __init__(self) -> None:
         self.root_dir = DEFAULT_ROOT_DIR
+        self.root_dir_given = False
         self.node_name: str | None = None
         self.output = "table"
         self.namespace = DEFAULT_NAMESPACE
@@ -57,6 +58,9 @@ def _store(ctx: click.Context, param: click.Parameter, value: Any) -> None:
     setattr(settings, param.name, value)
     if param.name == "namespace":
         settings.namespace_given = True
+    elif param.name == "root_dir":
+        source = ctx.get_parameter_source(param.name)
+        settings.root_dir_given = settings.root_dir_given or source is click.core.ParameterSource.COMMANDLINE
 
 
 def _complete_namespaces(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from volumehost.cli.as_given import as_given
 from volumehost.cli.command import Command
 from volumehost.cli.complete import pod_names
 from volumehost.cli.objects import NameType, read_manifests
 from volumehost.cli.options import Settings, shared_options
-from volumehost.cli.tables import printable
+from volumehost.cli.pod_names import choose_pod, looking_for
 from volumehost.errors import InvalidObjectError
 
 if TYPE_CHECKING:
@@ -54,11 +55,12 @@ def plan(ctx: click.Context, pod: str | None, filenames: tuple[str, ...], *, unm
         raise click.UsageError("name a POD" if unmounting else "name a POD, or give manifests with -f")
     if unmounting and filenames:
         raise click.UsageError("--unmount takes a POD, and no manifests")
-    name = pod.removeprefix("pod/") if pod is not None else None
+    name = choose_pod(settings, pod) if pod is not None else None
     manifests = read_manifests(filenames, settings)
     if name is None and not any(manifest.kind.kind == "Pod" for manifest in manifests):
         raise click.UsageError("the manifests hold no pod")
-    plans = _plans(settings, manifests, name, unmounting=unmounting)
+    with looking_for(settings, name):
+        plans = _plans(settings, manifests, name, unmounting=unmounting)
     _print(settings, plans)
     if not all(each.works for each in plans):
         ctx.exit(1)
@@ -98,7 +100,7 @@ def _print(settings: Settings, plans: Sequence[PodPlan]) -> None:
     if settings.output == "table":
         for number, each in enumerate(plans):
             for line in ([""] if number else []) + each.lines():
-                click.echo(printable(line))
+                click.echo(as_given(line, settings))
     elif settings.output == "name":
         for each in plans:
             click.echo(f"pod/{each.name}")

@@ -41,8 +41,13 @@ def unready_lines(pods: Sequence[PodStatus]) -> list[str]:
         f"{pod_label(pod)}: {volume.explain()}"
         for pod in pods
         for volume in pod.volumes
-        if not volume.ready and volume.state != "unused"
+        if not volume.ready and volume.state != "unused" and not _is_gone(pod, volume)
     ]
+
+
+def _is_gone(pod: PodStatus, volume: VolumeStatus) -> bool:
+    """Of a pod that ends, a volume of which nothing is left waits for nobody."""
+    return pod.state == "unmounting" and volume.state == "not-mounted"
 
 
 def pod_data(status: PodStatus) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from volumehost.cli.as_given import as_given
 from volumehost.cli.command import Command, did_you_mean
 from volumehost.cli.inspect import source_options, sources_of
 from volumehost.cli.options import Settings, shared_options
@@ -22,7 +23,8 @@ def _kinds(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]
 
     for value in values:
         if value not in KINDS:
-            raise click.BadParameter(f"there is no kind {value!r}{did_you_mean(value, KINDS)}")
+            near = did_you_mean(value, KINDS) or f"; there are {', '.join(KINDS)}"
+            raise click.BadParameter(f"there is no kind {value!r}{near}")
     return frozenset(values)
 
 
@@ -70,7 +72,7 @@ def repair(
     choice, sources = Choice(only, names), sources_of(pods, static_pods, pod_logs)
     report = _repair(settings, sources, choice, apply=apply, while_kubelet_runs=while_kubelet_runs)
     if settings.output == "table":
-        _print_text(report)
+        _print_text(settings, report, names)
     elif settings.output == "name":
         for each in report.plan.repairs:
             click.echo(printable(f"{each.kind}/{each.subject}"))
@@ -95,14 +97,15 @@ def _repair(
         return plan_repair(settings.root, sources, choice)
 
 
-def _print_text(report: RepairReport) -> None:
+def _print_text(settings: Settings, report: RepairReport, names: tuple[str, ...]) -> None:
     from volumehost.cli.repair_report import report_lines
 
     for note in report.inspection.notes:
-        click.echo(f"note: {printable(note)}", err=True)
+        click.echo(as_given(f"note: {note}", settings), err=True)
     for line in report_lines(report):
-        click.echo(line)
+        click.echo(as_given(line, settings))
     if not report.plan.repairs and not report.plan.refusals:
-        click.echo("There is nothing to repair.")
+        of_pods = f" of {printable(', '.join(names))}" if names else ""
+        click.echo(f"There is nothing to repair{of_pods}.")
     elif not report.applied and report.plan.repairs:
         click.echo("This was a dry run: nothing was changed. --apply does it.")

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from volumehost.cli.agent_view import with_live_pods
+from volumehost.cli.as_given import as_given
 from volumehost.cli.command import Command
 from volumehost.cli.complete import pod_names
 from volumehost.cli.objects import NameType, open_for_reading
 from volumehost.cli.options import Settings, shared_options
-from volumehost.cli.pod_report import pod_data, unready_lines, volume_table
+from volumehost.cli.pod_names import choose_pod, looking_for
+from volumehost.cli.pod_report import pod_data, pod_label, unready_lines, volume_table
 from volumehost.cli.tables import printable
 from volumehost.errors import ObjectNotFoundError, StoreError
 
@@ -43,18 +45,15 @@ def status(settings: Settings, pod: str | None, *, watching: bool) -> None:
     With --watch a terminal shows it in place; anywhere else comes a block, or a document on a line of its own, for each
     change. A pod that is watched need not be there yet.
     """
-    name = pod.removeprefix("pod/") if pod is not None else None
+    name = choose_pod(settings, pod) if pod is not None else None
     if watching:
         _watch(settings, name)
         return
     found = with_live_pods(settings, _read(settings))
     pods = _selected(settings, found, name)
     if name is not None and not pods:
-        raise ObjectNotFoundError(
-            f"there is no pod {settings.namespace}/{name}",
-            subject=name,
-            hint="'volumehost status' lists what there is; -n names another namespace",
-        )
+        with looking_for(settings, name):
+            raise ObjectNotFoundError(f"there is no pod {settings.namespace}/{name}", subject=name)
     _print(settings, found, pods)
 
 
@@ -95,7 +94,7 @@ def _watched_text(settings: Settings, found: NodeStatus, pods: list[PodStatus]) 
         from volumehost.api.yaml_writer import dump_yaml
 
         return dump_yaml(_data(found, pods))
-    return "".join(f"{line}\n" for line in (*_notes(found, pods), *_lines(pods)))
+    return "".join(f"{line}\n" for line in (*_notes(settings, found, pods), *_lines(settings, pods)))
 
 
 def _ageless(pods: list[PodStatus]) -> list[PodStatus]:
@@ -120,7 +119,7 @@ def _read(settings: Settings) -> NodeStatus:
 
 def _print(settings: Settings, found: NodeStatus, pods: list[PodStatus]) -> None:
     if settings.output == "table":
-        _print_text(found, pods)
+        _print_text(settings, found, pods)
     elif settings.output == "name":
         for each in pods:
             click.echo(f"pod/{each.name or each.uid}")
@@ -139,25 +138,26 @@ def _data(found: NodeStatus, pods: list[PodStatus]) -> dict[str, Any]:
     }
 
 
-def _print_text(found: NodeStatus, pods: list[PodStatus]) -> None:
-    for line in _notes(found, pods):
+def _print_text(settings: Settings, found: NodeStatus, pods: list[PodStatus]) -> None:
+    for line in _notes(settings, found, pods):
         click.echo(line, err=True)
-    for line in _lines(pods):
+    for line in _lines(settings, pods):
         click.echo(line)
 
 
-def _notes(found: NodeStatus, pods: list[PodStatus]) -> list[str]:
+def _notes(settings: Settings, found: NodeStatus, pods: list[PodStatus]) -> list[str]:
     """What should be known before the rest is believed."""
-    lines = [f"note: {printable(note)}" for note in found.notes]
+    lines = [as_given(f"note: {note}", settings) for note in found.notes]
     if found.manager_pid is not None:
         who = f"process {found.manager_pid}" if found.manager_pid else "a process of another container"
         lines.append(f"note: {who} works on this root directory")
     return lines if pods else [*lines, f"No pods under {printable(found.root_dir)}."]
 
 
-def _lines(pods: list[PodStatus]) -> list[str]:
+def _lines(settings: Settings, pods: list[PodStatus]) -> list[str]:
     """The table, and a line for each volume that is not ready."""
     if not pods:
         return []
-    told = [*unready_lines(pods), *(f"{each.name or each.uid}: {each.note}" for each in pods if each.note)]
-    return [*volume_table(pods, with_pod=True).splitlines(), *([""] if told else []), *map(printable, told)]
+    told = [*unready_lines(pods), *(f"{pod_label(each)}: {each.note}" for each in pods if each.note)]
+    shown = [as_given(line, settings) for line in told]
+    return [*volume_table(pods, with_pod=True).splitlines(), *([""] if told else []), *shown]

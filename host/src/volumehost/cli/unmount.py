@@ -13,6 +13,7 @@ from volumehost.cli.complete import pod_names
 from volumehost.cli.managing import at_work, make_room, root_dir_exists, timeout_option, volume_manager
 from volumehost.cli.objects import NameType
 from volumehost.cli.options import Settings, shared_options
+from volumehost.cli.pod_names import split_pod, tell_where
 from volumehost.cli.pod_report import pod_label
 from volumehost.cli.progress import progress
 from volumehost.errors import ObjectNotFoundError, VolumeHostError, WaitTimeoutError
@@ -42,6 +43,7 @@ def unmount(settings: Settings, pods: tuple[str, ...], *, all_pods: bool, timeou
     """
     if all_pods == bool(pods):
         raise click.UsageError("name a POD, or give --all" if not pods else "give either a POD or --all")
+    wanted = [split_pod(settings, pod) for pod in pods]
     if not root_dir_exists(settings):
         if all_pods:
             _print(settings, [])
@@ -57,7 +59,7 @@ def unmount(settings: Settings, pods: tuple[str, ...], *, all_pods: bool, timeou
     with volume_manager(settings, timeout) as entered:
         manager = at_work(entered)
         with progress(lambda: _lines(manager), verbosity=settings.verbosity):
-            done, errors = _unmount(manager, pods, settings.namespace, deadline)
+            done, errors = _unmount(manager, settings, wanted, deadline)
     if done or not errors or settings.output in {"json", "yaml"}:
         _print(settings, done)
     if errors:
@@ -65,19 +67,22 @@ def unmount(settings: Settings, pods: tuple[str, ...], *, all_pods: bool, timeou
 
 
 def _unmount(
-    manager: PodManager, pods: Sequence[str], namespace: str, deadline: float
+    manager: PodManager, settings: Settings, pods: Sequence[tuple[str, str]], deadline: float
 ) -> tuple[list[str], list[VolumeHostError]]:
     if not pods:
         return manager.unmount_all(timeout=max(0.0, deadline - time.monotonic())), []
+    from volumehost.node.explaining.facts import argument_of
+
     done: list[str] = []
     errors: list[VolumeHostError] = []
-    for pod in pods:
-        name = pod.removeprefix("pod/")
+    for namespace, name in pods:
         try:
             manager.unmount_pod(name, namespace, timeout=max(0.0, deadline - time.monotonic()))
         except VolumeHostError as error:
-            if manager.stays_at_work and isinstance(error, WaitTimeoutError):
-                error.hint = "the agent goes on trying"
+            if isinstance(error, WaitTimeoutError):
+                again = f"'volumehost unmount {argument_of(f'{namespace}/{name}')}' goes on with it"
+                error.hint = "the agent goes on trying" if manager.stays_at_work else again
+            tell_where(error, settings, namespace, name)
             errors.append(error)
         else:
             done.append(f"{namespace}/{name}")

@@ -14,6 +14,7 @@ from volumehost.cli.managing import root_dir_exists, volume_manager
 from volumehost.cli.objects import open_for_writing
 from volumehost.cli.progress import progress
 from volumehost.errors import ObjectNotFoundError, VolumeHostError, WaitTimeoutError
+from volumehost.mount.deadline import in_seconds
 
 if TYPE_CHECKING:
     from volumehost.api.objects import KubeObject, Pod
@@ -134,7 +135,7 @@ def _is_retried(plane: Controllers, wish: Wish) -> bool:
 
 def _late(plane: Controllers, wish: Wish, timeout: float) -> WaitTimeoutError:
     return WaitTimeoutError(
-        f"not so after {timeout:g} s",
+        f"not so after {in_seconds(timeout)}",
         details=[line for obj in wish.objects() for line in plane.explain(obj)],
         action=f"waiting for {wish.what}",
         hint="the controllers go on with it when a command or an agent next works on the root directory",

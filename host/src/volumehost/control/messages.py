@@ -24,11 +24,6 @@ def message_of(error: BaseException) -> str:
     return encoded[: MAX_MESSAGE_BYTES - 3].decode(errors="ignore") + "..."
 
 
-def in_seconds(seconds: float) -> str:
-    """``2 s``, ``1.8 s``, ``123 s``: as much as people want to know of how long something was waited for."""
-    return f"{seconds:.2g} s" if seconds < 9.5 else f"{seconds:.0f} s"
-
-
 def timestamp(seconds: float) -> str:
     """RFC 3339, to the microsecond, so that it can be told which of two moments was first (CSI-ATT-08)."""
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")

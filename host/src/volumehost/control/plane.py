@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from volumehost.control.progress import Steps, failure_lines
 from volumehost.errors import StorageDriverError, WaitTimeoutError, error_chain
+from volumehost.mount.deadline import in_seconds
 
 if TYPE_CHECKING:
     from volumehost.api.client import ApiClient
@@ -224,7 +225,7 @@ class ControlPlane:
             left = deadline - self._clock()
             if left <= 0:
                 raise WaitTimeoutError(
-                    f"not so after {timeout:g} s", action=f"waiting for {what}", details=self._all_failures()
+                    f"not so after {in_seconds(timeout)}", action=f"waiting for {what}", details=self._all_failures()
                 )
             with self._progress:
                 self._progress.wait_for(lambda count=count: self._count != count, min(left, _ASK_SECONDS))  # type: ignore[misc]

@@ -72,6 +72,17 @@ def prepare_root_dir(path: str) -> str:
     return root
 
 
+def check_readable(root: str) -> None:
+    """Whoever may not look into the root directory must not take it for an empty one. Changes nothing.
+
+    :param root: resolved; it need not be there.
+    :raises RootDirectoryError: this user may not.
+    """
+    if os.path.lexists(root) and not os.access(root, os.R_OK | os.X_OK):
+        error = PermissionError(errno.EACCES, os.strerror(errno.EACCES), root)
+        raise root_directory_error(error, root, f"reading the root directory {root}")
+
+
 def root_directory_error(error: OSError, path: str, action: str) -> RootDirectoryError:
     """The error for a refusal by the kernel, with its cause in words and what to do."""
     where = f" ({os.fsdecode(error.filename)})" if error.filename else ""

@@ -55,8 +55,13 @@ def read_store(known: KnownPods, layout: Layout) -> None:
         return
     known.add(_of_store(pod) for pod in pods)
     known.attachments += [_attachment(each) for each in attachments]
-    known.sources.append(f"{STORE} ({len(pods)} pods)")
+    known.sources.append(f"{STORE} ({counted(len(pods))})")
     known.complete = True
+
+
+def counted(pods: int) -> str:
+    """``1 pod``, ``2 pods``."""
+    return f"{pods} pod{'' if pods == 1 else 's'}"
 
 
 def _of_store(pod: Pod) -> KnownPod:
@@ -99,7 +104,7 @@ def read_pod_list(known: KnownPods, source: str) -> None:
             known.add(pods)
             known.listed_namespaces |= {pod.namespace for pod in pods}
             count += len(pods)
-    known.sources.append(f"{GIVEN} ({count} pods)")
+    known.sources.append(f"{GIVEN} ({counted(count)})")
     known.told_at = min(known.told_at, told_at)
     known.complete = True
 
@@ -182,7 +187,7 @@ def read_static_pods(known: KnownPods, directory: str, *, given: bool) -> None:
             known.add([KnownPod(namespace, pod.metadata.name, STATIC, uids)])
         else:
             nameless.append(f"{namespace}/{pod.metadata.name}")
-    known.sources.append(f"{STATIC} ({len(pods)} pods)")
+    known.sources.append(f"{STATIC} ({counted(len(pods))})")
     if nameless:
         known.notes.append(f"no source tells the uid of the static pods {', '.join(nameless)}")
     known.static_complete = not nameless

@@ -7,7 +7,7 @@ from typing import Final
 
 from volumehost.errors import ObjectNotFoundError, RootDirectoryError
 from volumehost.hosts.lock import lock_holder
-from volumehost.hosts.root_dir import resolve_root_dir
+from volumehost.hosts.root_dir import resolve_root_dir, root_directory_error
 from volumehost.inspection.processes import kubelet_at_work
 from volumehost.inspection.report import RootKind
 from volumehost.inspection.tree import open_quietly
@@ -40,7 +40,7 @@ def find_root(path: str) -> tuple[str, RootKind]:
             f"it does not answer: {error}", action=action, subject=path, hint="its disk or server may be gone"
         ) from error
     except OSError as error:
-        raise RootDirectoryError(error.strerror or str(error), action=action, subject=path) from error
+        raise root_directory_error(error, path, action) from error
     if names & _OWN_ENTRIES:
         return root, RootKind.OWN
     if names & _SHARED_ENTRIES:

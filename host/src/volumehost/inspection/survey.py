@@ -12,7 +12,7 @@ from volumehost.inspection.loops import LoopUse, loops_below
 from volumehost.inspection.mounts import MountIndex
 from volumehost.inspection.namespaces import OtherNamespaces, look_at_other_namespaces
 from volumehost.inspection.pod_directories import PodEntry, read_pods
-from volumehost.inspection.pod_sources import read_static_pods, read_store
+from volumehost.inspection.pod_sources import counted, read_static_pods, read_store
 from volumehost.inspection.pods import JOURNAL, KnownPods, PodName
 from volumehost.inspection.probes import ANSWER_SECONDS, Answer, probe
 from volumehost.inspection.records import DriverRecords, read_driver_records, read_journal_quietly
@@ -131,4 +131,4 @@ def _name_by_journal(known: KnownPods, journal: JournalContents) -> None:
         if uid and name:
             known.names.setdefault(uid, PodName(text_of(record, "ns"), name, JOURNAL))
     if journal.exists and not journal.newer_version:
-        known.sources.append(f"{JOURNAL} ({len(count)} pods)")
+        known.sources.append(f"{JOURNAL} ({counted(len(count))})")

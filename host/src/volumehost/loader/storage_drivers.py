@@ -28,7 +28,7 @@ def storage_drivers_of(plugins: Iterable[LoadedPlugin]) -> list[StorageDrivers]:
         try:
             drivers = plugin.get_storage_drivers()
         except Exception as error:  # noqa: BLE001 - a plugin may raise anything
-            logger.error("the storage drivers of a plugin cannot be had: plugin=%s error=%r", plugin.name, error)  # noqa: TRY400
+            logger.error("the storage drivers of a plugin cannot be had: plugin=%s error=%s", plugin.name, error)  # noqa: TRY400
             continue
         if drivers is not None:
             found.append(drivers)

@@ -36,6 +36,13 @@ class StillStuckError(DeadlineExceededError):
     """An earlier call about the same has not come back, so that this one was not begun."""
 
 
+def in_seconds(seconds: float) -> str:
+    """How long something was waited for, in as many digits as people want to know: ``2 s``, ``1.8 s``, ``123 s``."""
+    if seconds >= 9.5:
+        return f"{seconds:.0f} s"
+    return f"{seconds:.2g} s" if seconds >= 0.01 else "0 s"
+
+
 class DeadlineRunner:
     """Runs calls in helper threads, one call per thread at a time, and waits for each at most as long as asked.
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from volumehost.control.messages import in_seconds
 from volumehost.errors import VolumeHostError, WaitTimeoutError
+from volumehost.mount.deadline import in_seconds
 
 if TYPE_CHECKING:
     from volumehost.node.assembly import NodeParts

@@ -100,11 +100,23 @@ class LiveStatus:
             from volumehost.node.selinux_words import with_selinux_live
 
             volumes = with_selinux_live(volumes, used, self._services, uid)
-        note = self._note(uid) or ("" if ending else waits_for_word(pod, in_use=self._services.actual.has_mounts(uid)))
+        note = self._note(uid)
+        if not note and ending:
+            note = "; ".join(self.of_devices(self.devices_left(uid)))
+        elif not note:
+            note = waits_for_word(pod, in_use=self._services.actual.has_mounts(uid))
         return PodStatus(pod.metadata.namespace, pod.metadata.name, uid, state, tuple(volumes), note)
 
     def _note(self, uid: str) -> str:
         return self.unfinished.get(uid, "") or self.note_of(uid)
+
+    def devices_left(self, uid: str) -> list[str]:
+        """Volumes that the pod used and has ended with, that no pod uses now, and that are not off the node (BR-48)."""
+        if not self._populator.has_ended(uid):
+            return []
+        names = texts_of(self._services.journal.entry("", uid) or {}, "volumes")
+        actual, populator = self._services.actual, self._populator
+        return [name for name in names if actual.is_left_over(name) and populator.is_device_unwanted(name)]
 
     def _names_of(self, mount: MountedVolume) -> list[str]:
         """The names that the pod has for what is mounted: those that were recorded, else that of the volume itself."""

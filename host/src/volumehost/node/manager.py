@@ -348,11 +348,11 @@ class VolumeManager:
     def explain(self, pod: Pod | PodStatus) -> PodExplanation:
         """Why the pod's volumes are not mounted, or not gone: where each is, what it waits for, what to do (BR-83).
 
-        :param pod: as the API has it; what :meth:`status` returned, of a pod that is in no API any more.
+        :param pod: as the API has it, or what :meth:`status` or :meth:`mount_pod` returned.
         """
-        from volumehost.node.explaining.explain import explain_live
+        from volumehost.node.explaining.explain import explain_live, with_object
 
-        return explain_live(self._now.parts, pod)
+        return explain_live(self._now.parts, with_object(self._now.parts, self._now.api, pod))
 
     def container_mounts(self, pod: Pod | PodStatus) -> list[ContainerMounts]:
         """For each container of a mounted pod, what to mount where.

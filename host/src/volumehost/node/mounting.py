@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from volumehost.errors import FailedPreconditionError, VolumesFailedError, WaitTimeoutError
-from volumehost.mount.deadline import DeadlineExceededError, DeadlineRunner
+from volumehost.mount.deadline import DeadlineExceededError, DeadlineRunner, in_seconds
 from volumehost.node.attach_limit import LIMIT_EXCEEDED, is_exhausted, limit_message
 from volumehost.node.claims import ClaimPendingError
 from volumehost.node.journal_format import texts_of
@@ -137,7 +137,7 @@ class PodMounting:
         if settled:
             raise VolumesFailedError(text, details=details, action=f"mounting pod {name}", subject=name)
         raise WaitTimeoutError(
-            f"{text} after {timeout:g} s",
+            f"{text} after {in_seconds(timeout)}",
             details=details,
             action=f"waiting for the volumes of pod {name}",
             subject=name,

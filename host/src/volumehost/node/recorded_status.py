@@ -14,7 +14,17 @@ from volumehost.hosts.lock import lock_holder
 from volumehost.hosts.root_dir import resolve_root_dir
 from volumehost.mount.mountinfo import read_mount_table
 from volumehost.node.journal import read_boot_id, read_journal
-from volumehost.node.journal_format import FAILED, LOST, MOUNTED, MOUNTING, UNMOUNTING, JournalContents, text_of
+from volumehost.node.journal_format import (
+    FAILED,
+    LOST,
+    MOUNTED,
+    MOUNTING,
+    UNMOUNTED,
+    UNMOUNTING,
+    JournalContents,
+    text_of,
+    texts_of,
+)
 from volumehost.node.pods import UsedVolumes, used_volumes, workload_has_ended
 from volumehost.node.status import PodStatus, VolumeStatus, pod_state, waits_for_word
 
@@ -125,8 +135,12 @@ def recorded_status(journal: JournalContents, pods: list[Pod], witnesses: Witnes
             by_pod.setdefault(uid, []).append(record)
         elif uid:
             of_pods[uid] = record
-    found = [_of_pod(pod, by_pod.pop(pod.metadata.uid, []), of_pods.get(pod.metadata.uid, {}), witnesses)
-             for pod in pods]  # fmt: skip
+    found = []
+    for pod in pods:
+        uid = pod.metadata.uid
+        left = devices_left(journal, uid)
+        status = _of_pod(pod, by_pod.pop(uid, []), of_pods.get(uid, {}), witnesses, has_devices=bool(left))
+        found.append(replace(status, note=status.note or "; ".join(_device_line(*each) for each in left.items())))
     for uid, records in by_pod.items():
         volumes = tuple(witnesses.volume(text_of(record, "inner"), record) for record in records)
         state = pod_state(volumes, ending=bool(of_pods.get(uid, {}).get("ended")))
@@ -135,7 +149,25 @@ def recorded_status(journal: JournalContents, pods: list[Pod], witnesses: Witnes
     return sorted(found, key=lambda status: (status.namespace, status.name, status.uid))
 
 
-def _of_pod(pod: Pod, records: list[Record], of_pod: Record, witnesses: Witnesses) -> PodStatus:
+def devices_left(journal: JournalContents, uid: str) -> dict[str, Record]:
+    """Volumes that the pod used and has ended with, that no pod uses now, and that are not off the node (BR-48)."""
+    entries = journal.entries
+    found: dict[str, Record] = {}
+    if entries.get(("", uid), {}).get("ended"):
+        for name in texts_of(entries.get(("", uid), {}), "volumes"):
+            record = entries.get((name, ""), {})
+            there = record.get("att") or record.get("dev") not in (None, UNMOUNTED, FAILED)
+            if there and not any(volume == name and user for volume, user in entries):
+                found[name] = record
+    return found
+
+
+def _device_line(name: str, record: Record) -> str:
+    error = text_of(record, "err")
+    return f"volume {name} is still on the node{f', last error: {error}' if error else ''}"
+
+
+def _of_pod(pod: Pod, records: list[Record], of_pod: Record, witnesses: Witnesses, *, has_devices: bool) -> PodStatus:
     used = used_volumes(pod)
     problems = of_pod.get("problems", {})
     by_name: dict[str, Record] = {}
@@ -156,7 +188,7 @@ def _of_pod(pod: Pod, records: list[Record], of_pod: Record, witnesses: Witnesse
     volumes += [witnesses.volume(name, record) for name, record in by_name.items()]
     if used.selinux:
         volumes = _with_selinux(volumes, used, records)
-    ending = bool(records) and (bool(of_pod.get("ended")) or workload_has_ended(pod))
+    ending = has_devices or (bool(records) and (bool(of_pod.get("ended")) or workload_has_ended(pod)))
     state = pod_state(tuple(volumes), ending=ending)
     note = waits_for_word(pod, in_use=bool(records) and not ending)
     return PodStatus(pod.metadata.namespace, pod.metadata.name, pod.metadata.uid, state, tuple(volumes), note)

@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from volumehost.errors import AgentGoneError, RootDirectoryLockedError, WaitTimeoutError
+from volumehost.mount.deadline import in_seconds
 
 if TYPE_CHECKING:
     from volumehost.node.pod_manager import PodManager
@@ -56,7 +57,7 @@ def manager_in_turn(
                     break
                 if time.monotonic() >= deadline:
                     raise WaitTimeoutError(
-                        f"{error.reason}, and did all of {timeout:g} s",
+                        f"{error.reason}, and did all of {in_seconds(timeout)}",
                         action="waiting for the root directory",
                         subject=error.subject,
                         hint="try again when it has ended, or give a longer --timeout",
@@ -91,5 +92,5 @@ def in_turns(timeout: float, longest: float, call: Callable[[float], T]) -> T:
             return call(turn)
         except WaitTimeoutError as error:
             if time.monotonic() >= deadline:
-                error.reason = error.reason.replace(f" after {turn:g} s", f" after {timeout:g} s")
+                error.reason = error.reason.replace(f" after {in_seconds(turn)}", f" after {in_seconds(timeout)}")
                 raise

@@ -9,6 +9,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from volumehost.errors import VolumeHostError, WaitTimeoutError
+from volumehost.mount.deadline import in_seconds
 from volumehost.node.going_claims import is_reclaimed, is_used_by_others, let_claims_go
 from volumehost.node.journal_format import LOST, texts_of
 from volumehost.node.pod_objects import FINALIZER, find_pod, release_pod
@@ -74,7 +75,7 @@ class PodUnmounting:
         lines = explain_live(self._parts, left).details()
         names = sorted(volume.volume for volume in left.volumes) or self._held(uid)
         raise WaitTimeoutError(
-            f"mounted volumes=[{' '.join(names)}] after {seconds:g} s",
+            f"mounted volumes=[{' '.join(names)}] after {in_seconds(seconds)}",
             details=lines,
             action=f"waiting until the volumes of pod {label} are unmounted",
             subject=label,

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from volumehost.inspection.context import Context
+from volumehost.inspection.findings.advice import command_on
 from volumehost.inspection.findings.of_pods import shortened
 from volumehost.inspection.kinds import LEAKED_DEVICE_MOUNT, LEAKED_LOOP_DEVICE, LEAKED_MOUNT, OTHER_NAMESPACE
 from volumehost.inspection.mounts import DELETED
@@ -105,7 +106,7 @@ def _unrecorded(context: Context, pods: list[PodReport]) -> Iterator[Finding]:
         for volume in pod.volumes:
             if volume.mounts and not volume.witnesses.journal and pod.state is PodState.KNOWN:
                 evidence = volume.witnesses.disagreements
-                advice = f"volumehost mount {pod.name} takes it over" if pod.name else ""
+                advice = f"{command_on('mount', pod)} takes it over" if pod.name else ""
                 yield Finding(LEAKED_MOUNT, Severity.INFO, volume.mount_path, pod.uid, evidence, advice=advice)
 
 

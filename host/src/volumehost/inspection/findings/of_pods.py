@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from volumehost.inspection.context import Context
+from volumehost.inspection.findings.advice import command_on
 from volumehost.inspection.kinds import (
     GONE_POD,
     ORPHANED_POD,
@@ -78,7 +79,7 @@ def _unfinished(context: Context, pod: PodReport) -> Iterator[Finding]:
             pod.uid,
             pod.uid,
             ("its workload has ended, and its volumes are not all gone",),
-            advice=f"volumehost unmount {pod.name}",
+            advice=command_on("unmount", pod),
         )
     for record in context.records_by_pod.get(pod.uid, ()):
         state, volume = record.get("state"), text_of(record, "inner")
@@ -91,7 +92,7 @@ def _unfinished(context: Context, pod: PodReport) -> Iterator[Finding]:
                 f"{pod.uid}/{volume}",
                 pod.uid,
                 (f"volume {volume} of pod {pod.label} was {word}{f': {error}' if error else ''}",),
-                advice=f"volumehost mount {pod.name} goes on",
+                advice=f"{command_on('mount', pod)} goes on",
             )
 
 

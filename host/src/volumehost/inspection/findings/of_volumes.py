@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from volumehost.inspection.context import Context
+from volumehost.inspection.findings.advice import command_on
 from volumehost.inspection.kinds import (
     BARE_DIRECTORY,
     CORRUPTED_MOUNT,
@@ -91,8 +92,7 @@ def _mount_again(context: Context, pod: PodReport) -> str:
         return "restart the pod: its volumes are set up anew with it"
     if not pod.name:
         return ""
-    namespace = "" if pod.namespace in ("", "default") else f" -n {pod.namespace}"
-    return f"volumehost mount {pod.name}{namespace} mounts it again"
+    return f"{command_on('mount', pod)} mounts it again"
 
 
 # --- what is mounted ------------------------------------------------------------------------------------------

@@ -38,7 +38,7 @@ _BY_CODE = {
     "DEADLINE_EXCEEDED": "{driver} takes too long: see 'volumehost drivers logs {driver}'",
     "UNIMPLEMENTED": "{driver} does not do that: see what it can do with 'volumehost drivers show {driver}'",
 }
-_LOGS = "see what the driver says: 'volumehost drivers logs {driver}'"
+_LOGS = "see what the driver says: 'volumehost drivers logs {driver}', or the log of whoever else starts it"
 
 #: What nobody raised on purpose.
 _DEFECT = "this is a defect of volumehost or of a plugin; its log, with -vv, has where it happened"

@@ -9,7 +9,7 @@ import contextlib
 import os
 from typing import TYPE_CHECKING
 
-from volumehost.errors import ObjectNotFoundError, StoreError
+from volumehost.errors import ApiError, ObjectNotFoundError, StoreError
 from volumehost.node.explaining.explanation import PodExplanation, VolumeExplanation
 from volumehost.node.explaining.facts import argument_of, explanation_of
 from volumehost.node.journal_format import text_of
@@ -44,6 +44,22 @@ def explain_live(parts: NodeParts, pod: Pod | PodStatus) -> PodExplanation:
     record = parts.services.journal.entry("", status.uid) or {}
     told = _of_pod(status, known, volumes, ended=ended, problem=text_of(record, "problem"), live=True)
     return _with_node(told, known, parts.host.get_node_name())
+
+
+def with_object(parts: NodeParts, api: ApiClient, pod: Pod | PodStatus) -> Pod | PodStatus:
+    """The pod that a status is of, from which more is known; the status where there is no such pod any more."""
+    from volumehost.node.status import PodStatus
+
+    if not isinstance(pod, PodStatus):
+        return pod
+    record = parts.populator.record(pod.uid)
+    if record is not None:
+        return record.pod
+    try:
+        found = _find_pod(api, pod)
+    except ApiError:
+        found = None
+    return found if found is not None else pod
 
 
 def explain_recorded(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from volumehost.errors import ApiError, PluginLookupError, error_chain
 from volumehost.node.explaining import sequence
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from volumehost.node.explaining.sequence import VolumeKind
     from volumehost.node.status import VolumeStatus
 
+
+#: How long an operation has run when it is more than slow, in seconds.
+STUCK_SECONDS: Final = 10.0
 
 #: What to do where neither the error nor its kind says it.
 _MEND = "mend what the error names; it is tried again by itself for as long as somebody works on the root directory"
@@ -66,6 +69,7 @@ def explanation_of(facts: VolumeFacts) -> VolumeExplanation:
         attempts, retry_in, step = facts.claim.attempts, facts.claim.retry_in, ""
         error, advice = facts.claim.error or error, [*facts.claim.advice, *advice]
         waits_for = [*_claim_words(facts.claim), *waits_for]
+    advice = [*advice, *_hang_advice(status, facts.kind.by)]
     if error and not advice:
         advice = [_MEND]
     if retry_in is not None:
@@ -85,8 +89,26 @@ def explanation_of(facts: VolumeFacts) -> VolumeExplanation:
         waits_for=tuple(dict.fromkeys(waits_for)),
         hangs=tuple(text for text in (status.progress, status.where) if text),
         error=tuple(error),
-        advice=tuple(dict.fromkeys(advice)),
+        advice=_once(advice),
     )
+
+
+def _once(advice: list[str]) -> tuple[str, ...]:
+    """Nothing twice, and nothing that another one says with more detail."""
+    lines = dict.fromkeys(advice)
+    return tuple(line for line in lines if not any(other != line and other.startswith(line) for other in lines))
+
+
+def _hang_advice(status: VolumeStatus, by: str) -> list[str]:
+    """What to do about an operation that has been in one place for long."""
+    if (status.age or 0.0) < STUCK_SECONDS or not status.where:
+        return []
+    if by and f"of the CSI {by}" in status.where:
+        name = by.removeprefix("driver ")
+        return [f"{by} does not answer: see 'volumehost drivers show {name}'; its calls end in time and are repeated"]
+    if " of the kernel (" in status.where or " the program " in status.where:
+        return ["what serves the filesystem or the device does not answer: see to that; it goes on by itself then"]
+    return []
 
 
 def kind_of_claim(kind: VolumeKind, claim: ClaimFacts) -> VolumeKind:

@@ -24,7 +24,6 @@ from volumehost.node.explaining.facts import (
 )
 from volumehost.node.explaining.live_kinds import LiveKinds
 from volumehost.node.hanging import LONG_SECONDS
-from volumehost.node.journal_format import texts_of
 from volumehost.node.pending import OperationKey
 
 if TYPE_CHECKING:
@@ -81,13 +80,9 @@ class LiveFacts:
         return facts
 
     def devices_of(self, pod_uid: str) -> list[VolumeFacts]:
-        """Volumes that the ended pod used, that no pod uses now, and that are not off the node yet (BR-48)."""
-        populator = self._parts.populator
-        if not populator.has_ended(pod_uid):
-            return []
-        names = texts_of(self._services.journal.entry("", pod_uid) or {}, "volumes")
-        held = [name for name in names if self._actual.is_left_over(name) and populator.is_device_unwanted(name)]
-        return [self._of_device(known) for known in map(self._actual.get_volume, held) if known is not None]
+        """Volumes that the ended pod used, and that are not off the node yet (BR-48)."""
+        left = map(self._actual.get_volume, self._parts.status.devices_left(pod_uid))
+        return [self._of_device(known) for known in left if known is not None]
 
     def _of_device(self, known: AttachedVolume) -> VolumeFacts:
         entry = self._parts.pending.find(OperationKey(known.name))

@@ -222,13 +222,14 @@ def planner(
     from volumehost.api.scratch_store import scratch_store
     from volumehost.control.provided import provide_all
     from volumehost.hosts.layout import Layout
-    from volumehost.hosts.root_dir import resolve_root_dir
+    from volumehost.hosts.root_dir import check_readable, resolve_root_dir
     from volumehost.hosts.standalone_host import StandaloneHost
     from volumehost.loader.manager import VolumePluginManager
     from volumehost.loader.prober import EntryPointProber
     from volumehost.loader.storage_drivers import CombinedStorageDrivers, storage_drivers_of
 
     root = resolve_root_dir(os.fspath(root_dir))
+    check_readable(root)
     with scratch_store(Layout(root).store_file()) as api:
         manager = VolumePluginManager()
         host = StandaloneHost(root, node_name=node_name, api=api, plugin_manager=manager)

@@ -16,6 +16,7 @@ from volumehost.node.explaining.claim_facts import claim_facts
 from volumehost.node.explaining.facts import VolumeFacts, argument_of, driver_of, expected_of_driver, kind_of_claim
 from volumehost.node.explaining.sequence import VolumeKind
 from volumehost.node.journal_format import FAILED, UNMOUNTED, text_of, texts_of
+from volumehost.node.recorded_status import devices_left
 from volumehost.node.status import VolumeStatus
 from volumehost.spec import BLOCK_MODE
 
@@ -31,6 +32,7 @@ class RecordedFacts:
     """Finds facts in what managers left behind. Touches no mount and changes nothing."""
 
     def __init__(self, journal: JournalContents, api: ApiClient | None, node: str) -> None:
+        self._journal = journal
         self._entries = journal.entries
         self._api = api
         self._node = node
@@ -75,16 +77,8 @@ class RecordedFacts:
         return texts_of(advice, volume) if isinstance(advice, Mapping) else []
 
     def devices_of(self, pod_uid: str) -> list[VolumeFacts]:
-        """Volumes that the ended pod used, that no pod uses now, and that are not off the node yet (BR-48)."""
-        if not self._entries.get(("", pod_uid), {}).get("ended"):
-            return []
-        found = []
-        for name in texts_of(self._entries.get(("", pod_uid), {}), "volumes"):
-            record = self._entries.get((name, ""), {})
-            there = record.get("att") or record.get("dev") not in (None, UNMOUNTED, FAILED)
-            if there and not any(volume == name and uid for volume, uid in self._entries):
-                found.append(self._of_device(name, record))
-        return found
+        """Volumes that the ended pod used, and that are not off the node yet (BR-48)."""
+        return [self._of_device(*each) for each in devices_left(self._journal, pod_uid).items()]
 
     def _of_device(self, name: str, record: Record) -> VolumeFacts:
         staged = record.get("dev") not in (None, UNMOUNTED, FAILED)

@@ -1,0 +1,41 @@
+"""BR-48, BR-83: a pod that has ended, and whose volume is not off the node: status and explanation tell it alike."""
+
+import os
+
+import pytest
+
+from volumehost.errors import OperationError, WaitTimeoutError
+from volumehost.node.explaining.explain import explain_recorded
+from volumehost.node.recorded_status import read_status
+
+pytestmark = pytest.mark.root
+
+
+def test_status_tells_of_a_device_that_is_still_staged(manager, disk, claimed, pod_with, claimed_volume, fails, root):
+    plugin = disk()
+    with manager(plugin, enter=False) as node:
+        claimed(node.api)
+        node.mount_pod(pod_with(claimed_volume()), timeout=20)
+        plugin.trouble["unmount_device"] = fails(OperationError("target is busy"))
+        with pytest.raises(WaitTimeoutError):
+            node.unmount_pod("web", timeout=0.3)
+        (live,) = node.status()
+    (recorded,) = read_status(os.fspath(root)).pods
+    for status in (live, recorded):
+        assert status.state == "unmounting"
+        assert "still " in status.note
+        assert "on the node" in status.note
+        assert "target is busy" in status.note
+        assert [volume.state for volume in status.volumes] == ["not-mounted"]
+    told = explain_recorded(root, None, "default", "web")
+    assert "run 'volumehost unmount web', or the agent: 'volumehost agent'" in told.advice
+
+
+def test_a_pod_that_has_ended_and_is_gone_has_no_such_note(manager, disk, claimed, pod_with, claimed_volume, root):
+    with manager(disk(), enter=False) as node:
+        claimed(node.api)
+        node.mount_pod(pod_with(claimed_volume()), timeout=20)
+        assert [status.note for status in node.status()] == [""]
+        node.unmount_pod("web", timeout=20)
+        assert node.status() == []
+    assert read_status(os.fspath(root)).pods == ()

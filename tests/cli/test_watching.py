@@ -95,30 +95,51 @@ def test_names_alone_are_nothing_to_watch(volumehost) -> None:
     assert "--watch goes with" in done.err
 
 
-def test_on_a_terminal_it_is_drawn_in_place(volumehost, manifest, pod_manifest, mounts_below) -> None:
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        [volumehost.start.__globals__["PROGRAM"], "status", "--watch"],
-        stdin=subprocess.DEVNULL,
-        stdout=theirs,
-        stderr=subprocess.PIPE,
-        env={**volumehost.variables(), "TERM": "xterm", "COLUMNS": "200"},
-        cwd=volumehost.cwd,
-    )
-    os.close(theirs)
-    try:
-        _shown(ours, "No pods under")
-        assert volumehost("mount", "-f", manifest(pod_manifest(a="emptyDir: {}"))).code == 0
-        shown = _shown(ours, "mounted")
-        assert "\x1b[" in shown  # the former state is drawn over
-        process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=SECONDS)
-    finally:
+@pytest.fixture
+def on_a_terminal(volumehost) -> Iterator[Callable[[int], tuple[int, subprocess.Popen[bytes]]]]:
+    """Starts a watch on a terminal with so many columns; gives the terminal and the process."""
+    started: list[tuple[int, subprocess.Popen[bytes]]] = []
+
+    def start(columns: int) -> tuple[int, subprocess.Popen[bytes]]:
+        ours, theirs = pty.openpty()
+        process = subprocess.Popen(
+            [volumehost.start.__globals__["PROGRAM"], "status", "--watch"],
+            stdin=subprocess.DEVNULL,
+            stdout=theirs,
+            stderr=subprocess.PIPE,
+            env={**volumehost.variables(), "TERM": "xterm", "COLUMNS": str(columns)},
+            cwd=volumehost.cwd,
+        )
+        os.close(theirs)
+        started.append((ours, process))
+        return ours, process
+
+    yield start
+    for ours, process in started:
         process.kill()
-        process.wait()
+        process.communicate()
         os.close(ours)
+
+
+def test_on_a_terminal_it_is_drawn_in_place(volumehost, on_a_terminal, manifest, pod_manifest, mounts_below) -> None:
+    terminal, process = on_a_terminal(200)
+    _shown(terminal, "No pods under")
+    assert volumehost("mount", "-f", manifest(pod_manifest(a="emptyDir: {}"))).code == 0
+    shown = _shown(terminal, "mounted")
+    assert "\x1b[" in shown  # the former state is drawn over
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=SECONDS)
     assert process.returncode == 0, err
     mounts_below(volumehost.root_dir)
+
+
+def test_a_narrow_terminal_cuts_the_table_and_no_reason(volumehost, on_a_terminal, manifest, pod_manifest) -> None:
+    assert volumehost("mount", "-f", manifest(pod_manifest(a="hostPath: {path: /nowhere, type: Directory}"))).code == 1
+    terminal, _ = on_a_terminal(60)
+    shown = _shown(terminal, "DirectoryOrCreate)")
+    rows = [line for line in shown.splitlines() if "default/web   a " in line]
+    assert rows
+    assert all(len(row) <= 60 for row in rows)
 
 
 def _shown(terminal: int, words: str) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.live import Live
+    from rich.text import Text
 
 #: Seconds after which a wait is worth showing.
 _PATIENCE = 0.5
@@ -64,11 +65,12 @@ class _Shown:
             if self._live is not None:
                 self._live.stop()
 
-    def _text(self) -> str:
-        from rich.markup import escape
+    def _text(self) -> Text:
+        """Without markup or colours: errors of drivers and plugins are among the lines."""
+        from rich.text import Text
 
         from volumehost.cli.durations import format_duration
         from volumehost.cli.tables import printable
 
         waited = format_duration(time.monotonic() - self._began)
-        return escape("\n".join([*map(printable, self._lines()), f"({waited})"]))
+        return Text("\n".join([*map(printable, self._lines()), f"({waited})"]))

@@ -77,6 +77,7 @@ def _watch(settings: Settings, name: str | None) -> None:
         read,
         lambda seen: _watched_text(settings, *seen),
         lambda seen: _watched_text(settings, seen[0], _ageless(seen[1])),
+        lambda seen: volume_table(seen[1], with_pod=True),
         _GAPS[settings.output],
     )
 

@@ -15,29 +15,43 @@ T = TypeVar("T")
 LOOK_SECONDS = 0.5
 
 
-def watch(read: Callable[[], T], text: Callable[[T], str], identity: Callable[[T], object], gap: str = "\n") -> None:
+def watch(
+    read: Callable[[], T],
+    text: Callable[[T], str],
+    identity: Callable[[T], object],
+    rows: Callable[[T], str] = lambda _found: "",
+    gap: str = "\n",
+) -> None:
     """Show ``text(read())`` until the user interrupts, which is the ordinary end.
 
     :param identity: what has to change for a new block where that cannot be drawn in place; ages change all the time.
+    :param rows: of the lines those that are cut where a terminal is too narrow; the others go on in the next line.
     :param gap: between two blocks.
     """
     try:
         if sys.stdout.isatty():
-            _in_place(read, text)
+            _in_place(read, text, rows)
         else:
             _block_by_block(read, text, identity, gap)
     except KeyboardInterrupt:
         return
 
 
-def _in_place(read: Callable[[], T], text: Callable[[T], str]) -> None:
+def _in_place(read: Callable[[], T], text: Callable[[T], str], rows: Callable[[T], str]) -> None:
+    from rich.console import Group
     from rich.live import Live
     from rich.text import Text
 
     pause = threading.Event()
     with Live(auto_refresh=False, redirect_stdout=False, redirect_stderr=False) as live:
         while True:
-            live.update(Text(text(read()).rstrip("\n"), no_wrap=True, overflow="ellipsis"), refresh=True)
+            found = read()
+            cut = frozenset(rows(found).splitlines())
+            lines = (
+                Text(line, no_wrap=line in cut, overflow="ellipsis" if line in cut else "fold")
+                for line in text(found).splitlines()
+            )
+            live.update(Group(*lines), refresh=True)
             pause.wait(LOOK_SECONDS)
 
 

@@ -21,13 +21,14 @@ RUNTIME_REQUIREMENTS = {
         "msgspec",
         "packaging",
         "pluggy",
+        "prometheus-client",
         "pyyaml",
         "rich",
     },
     "volumehost-hostpath": {"volumehost"},
     "volumehost-emptydir": {"volumehost"},
     "volumehost-csi-kit": {"grpcio", "protobuf"},
-    "volumehost-csi": {"volumehost", "volumehost-csi-kit"},
+    "volumehost-csi": {"volumehost", "volumehost-csi-kit", "msgspec"},
     "volumehost-loop-driver": {"volumehost", "volumehost-csi-kit", "msgspec"},
 }
 #: Without plugins, drivers or commands of their own.

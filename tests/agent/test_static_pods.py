@@ -231,7 +231,7 @@ def test_two_manifests_with_one_pod_name(agent, manifests, root, mirror, store, 
     version = store.list(Pod).resource_version
     os.unlink(f"{manifests.path}/b.yaml")
     until(lambda: [Path(path).name for path in mounted_below(root)].count("other") == 1)
-    until(lambda: mirror() is not None and mirror().metadata.uid != uid and uid not in pod_directories(root))
+    until(lambda: (shown := mirror()) and shown.metadata.uid != uid and uid not in pod_directories(root))
     assert int(store.list(Pod).resource_version) - int(version) < 10, "the store is not written again and again"
 
 

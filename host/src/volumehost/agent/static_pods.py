@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from volumehost.agent.mirror_pods import MirrorPods
 from volumehost.agent.static_manifests import FILE_ANNOTATION, Stamp, is_manifest_name, read_static_pods
-from volumehost.errors import VolumeHostError
+from volumehost.errors import ManifestError, VolumeHostError
 
 if TYPE_CHECKING:
     from volumehost.agent.pod_sources import PodSources
@@ -201,7 +201,7 @@ class StaticPods:
             return
         except VolumeHostError as error:
             file.read = stamp  # until it changes there is nothing to try again
-            self._tell_file(name, file, str(error))
+            self._tell_file(name, file, _reason(error))
             return
         self._tell_file(name, file, "")
         file.pods, self._changed = pods, True
@@ -250,6 +250,13 @@ class StaticPods:
                 if self._recorder is not None:
                     self._recorder.event(pod, "Warning", "FailedValidation", f"its manifest cannot be read: {problem}")
         file.problem = problem
+
+
+def _reason(error: VolumeHostError) -> str:
+    """Why a manifest cannot be used; its path stands before that already."""
+    if not isinstance(error, ManifestError) or error.action != f"read {error.source}":
+        return str(error)
+    return f"{error.reason} ({error.hint})" if error.hint else error.reason
 
 
 def _is_old(stamp: Stamp) -> bool:

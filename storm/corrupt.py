@@ -28,8 +28,8 @@ from volumehost.errors import StoreError
 
 #: Users' data, logs, and what serves only while a process runs, are no records.
 _NO_RECORDS = re.compile(r"/log(\.\d)?$|\.img$|/reserve|lock$|/volumes/kubernetes\.io~empty-dir/[^/]+/")
-#: Seconds until an agent that starts has brought about what it can.
-_SETTLE = 8.0
+#: Seconds until an agent that starts has brought about what it can, and until it has at least told what it cannot.
+_SETTLE, _PATIENCE = 8.0, 30.0
 #: What says something else than that it has rotted: the manifest of a static pod that is gone ends the pod.
 _WORDS = {("manifests/pod*.json", "gone")}
 #: Where the host may refuse to start: it can neither write down what it does nor move what is in the way.
@@ -64,6 +64,7 @@ class CorruptStorm:
         self._evidence = evidence
         self._kept = KeptMounts()
         self._rotten = ""
+        self._log_begins = 0
         self._victim = f"{world.place.base}/victim"
         self._settle_in()
         self._paths = dict(world.expected().paths)
@@ -96,13 +97,11 @@ class CorruptStorm:
         path = self._rotten = files[name]
         with open(self._victim, "wb") as file:
             file.write(VICTIM)
-        log_begins = os.path.getsize(world.agent.log_file)
+        self._log_begins = os.path.getsize(world.agent.log_file)
         ROTS[rot](path, self._snapshot.entries[path].content, self._victim, world.random)
         broken, healed = self._live_with_it(case)
-        with open(world.agent.log_file, encoding="utf-8", errors="replace") as log:
-            log.seek(log_begins)
-            tail = log.read().splitlines()
-        if not healed and not broken and not any(line.startswith(("WARNING", "ERROR", "error: ")) for line in tail):
+        tail = self._news()
+        if not healed and not broken and not _tells(tail):
             broken = ["nothing is told of what is amiss"]
         if last and not broken:
             if rot in ("cannot be changed", "cannot be read") or name == "r/config.toml":
@@ -130,6 +129,10 @@ class CorruptStorm:
         with contextlib.suppress(TimeoutError):
             until(lambda: not world.agent.running or self._is_well(), "all is well", _SETTLE)
         healed = time.monotonic() - began < _SETTLE
+        if not healed and not _tells(self._news()):  # a busy machine, perhaps
+            with contextlib.suppress(TimeoutError):
+                until(lambda: self._is_well() or _tells(self._news()), "all is well", _PATIENCE)
+            healed = self._is_well()
         if not world.agent.running:
             last_words = " ".join(world.agent.log.splitlines()[-3:])
             refusal = [] if case in _MAY_REFUSE and "error: " in last_words else [f"does not start: {last_words}"]
@@ -140,6 +143,12 @@ class CorruptStorm:
         elif not harm:
             self._counts.not_healed.append(f"{case[0]} {case[1]}: {self._worst()}")
         return harm, healed
+
+    def _news(self) -> list[str]:
+        """What the agent has told since the case began."""
+        with open(self._world.agent.log_file, encoding="utf-8", errors="replace") as log:
+            log.seek(self._log_begins)
+            return log.read().splitlines()
 
     def _is_well(self) -> bool:
         try:
@@ -160,7 +169,7 @@ class CorruptStorm:
 
     def _harm(self) -> list[str]:
         """What must never be: a mount taken away, data lost, another's file touched."""
-        found = self._kept.problems(self._world.place.mounts())
+        found = self._kept.problems(self._world.place.mount_ids())
         for pod in self._world.pods.values():
             for volume in pod.volumes:
                 key = self._world.storage(pod, volume)
@@ -227,7 +236,7 @@ class CorruptStorm:
             world.want(Pod(f"pod{number}", tuple(volumes), static=number == 1, fs_group=2000 if number else None))
         rest(world)
         world.write(list(world.pods.values()))
-        self._kept.learn(world.expected().mounts_of, world.place.mounts())
+        self._kept.learn(world.expected().mounts_of, world.place.mount_ids())
 
     def _stop(self) -> None:
         """Nobody works on the root directory, and nobody has its store open."""
@@ -237,6 +246,11 @@ class CorruptStorm:
             world.kill_driver(which)
         until(lambda: not world.driver_processes("driver"), "the driver is dead")
         world.let_go_of_store()
+
+
+def _tells(lines: Sequence[str]) -> bool:
+    """Whether something was told that somebody should look at."""
+    return any(line.startswith(("WARNING", "ERROR", "error: ")) for line in lines)
 
 
 def rage(seed: int, cases: Sequence[Case], deadline: float, evidence: str) -> CorruptCounts:

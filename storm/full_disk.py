@@ -189,14 +189,14 @@ def _start_on_full_disk(world: World, number: int, counts: DiskCounts) -> None:
     )
     rest(world, 60)
     world.write(list(world.pods.values()))
-    kept = {mount.path: mount.mount_id for mount in world.place.mounts()}
+    kept = world.place.mount_ids()
     until(lambda: os.path.isdir(f"{world.place.root}/reserve"), "space is held back")
     world.kill_agent()
     world.let_go_of_store()
     world.place.limit(pages=number, inodes=number)
     world.start_agent()
     world.agent.wait_ready()
-    if {mount.path: mount.mount_id for mount in world.place.mounts()} != kept:
+    if world.place.mount_ids() != kept:
         raise AssertionError("a start on a full disk changed mounts")
     problem = world.data_problems(list(world.pods.values()))
     if problem:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-
-from volumehost.host_services import MountPoint
+from collections.abc import Mapping
 
 
 class KeptMounts:
@@ -15,9 +13,8 @@ class KeptMounts:
         #: Looks at one mount of one pod that found it unchanged.
         self.looks = 0
 
-    def learn(self, mounts_of: Mapping[str, set[str]], table: Iterable[MountPoint]) -> None:
-        """These pods are mounted now. What is known of a pod already stays as it was."""
-        ids = {mount.path: mount.mount_id for mount in table}
+    def learn(self, mounts_of: Mapping[str, set[str]], ids: Mapping[str, int]) -> None:
+        """These pods are mounted now, as ``ids`` of the mounts by path tell. What is known already stays as it was."""
         for pod, paths in mounts_of.items():
             known = self._ids.setdefault(pod, {})
             for path in paths:
@@ -27,9 +24,8 @@ class KeptMounts:
         """The pod goes, or what it has was taken away on purpose."""
         self._ids.pop(pod, None)
 
-    def problems(self, table: Iterable[MountPoint]) -> list[str]:
+    def problems(self, ids: Mapping[str, int]) -> list[str]:
         """Which mounts of which pods are gone, or others than they were."""
-        ids: dict[str, int] = {mount.path: mount.mount_id for mount in table}  # the topmost one is the last
         found = []
         for pod, known in self._ids.items():
             for path, mount_id in known.items():

@@ -175,7 +175,7 @@ class KillStorm:
 
     def _glance(self) -> None:
         """With the agent dead: what pods use is where it was, and so is what they wrote."""
-        self._require(self._kept.problems(self._world.place.mounts()))
+        self._require(self._kept.problems(self._world.place.mount_ids()))
         staying = [self._world.pods[name] for name in self._actions.staying]
         self._require(self._world.data_problems([self._world.random.choice(staying)]))
 
@@ -190,11 +190,11 @@ class KillStorm:
         self._counts.restarts.append(time.monotonic() - began)
         rest(world)
         self._counts.rests.append(time.monotonic() - began)
-        self._require(self._kept.problems(world.place.mounts()))
+        self._require(self._kept.problems(world.place.mount_ids()))
         pods = list(world.pods.values())
         self._require(world.data_problems(pods))
         self._prepare_subpaths(pods)
-        self._kept.learn(world.expected().mounts_of, world.place.mounts())
+        self._kept.learn(world.expected().mounts_of, world.place.mount_ids())
         world.write(pods)
         world.tell(f"rest: {len(pods)} pods, {len(world.claims)} claims")
 

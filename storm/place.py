@@ -21,6 +21,8 @@ from volumehost.mount.mountinfo import read_mount_table
 T = TypeVar("T")
 
 MS_REMOUNT = 32
+_AT_SYMLINK_NOFOLLOW = 0x100
+_STATX_FLAGS = _AT_SYMLINK_NOFOLLOW | syscalls.AT_STATX_DONT_SYNC
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -62,6 +64,17 @@ class Place:
     def mounts(self) -> list[MountPoint]:
         """The mounts below the root directory, in the kernel's order."""
         return [mount for mount in read_mount_table() if mount.path.startswith(f"{self.root}/")]
+
+    def mount_ids(self) -> dict[str, int]:
+        """What is mounted at each path: ids that the kernel gives to no other mount ever, unlike those of its table."""
+        found = {}
+        for mount in self.mounts():
+            with contextlib.suppress(FileNotFoundError):  # gone since
+                status = syscalls.statx(syscalls.AT_FDCWD, mount.path, _STATX_FLAGS, syscalls.STATX_MNT_ID_UNIQUE)
+                if not status.unique_id or status.mount_id is None:
+                    raise RuntimeError("a storm needs unique mount ids, of Linux 6.8 or later")
+                found[mount.path] = status.mount_id
+        return found
 
     def loop_devices(self) -> list[LoopDevice]:
         """The loop devices of files in this place, and those on top of them, which lock them; the topmost come first.

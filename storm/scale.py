@@ -118,7 +118,7 @@ class Scale:
         """Killed, it is ready again, and knows all its volumes."""
         agent = self._agent
         agent.kill()
-        before = self._ids()
+        before = self._place.mount_ids()
         began = time.monotonic()
         agent.start()
         agent.wait_ready()
@@ -127,7 +127,7 @@ class Scale:
         told = time.monotonic() - began
         self._findings.figure("killed, until it is ready again", f"{ready:.1f} s")
         self._findings.figure("killed, until all are told to be mounted", f"{told:.1f} s")
-        if self._ids() != before:
+        if self._place.mount_ids() != before:
             self._findings.broken.append("a restart changed mounts that were there")
 
     def _take_away(self, objects: Objects) -> None:
@@ -156,9 +156,6 @@ class Scale:
 
     def _bound(self, objects: Objects) -> int:
         return sum(claim.status.phase == "Bound" for claim in objects.claims().values())
-
-    def _ids(self) -> dict[str, int]:
-        return {mount.path: mount.mount_id for mount in self._place.mounts()}
 
     def _told(self) -> int:
         """Pods that the agent tells to be mounted."""

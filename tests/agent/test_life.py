@@ -160,3 +160,14 @@ def test_a_root_directory_that_cannot_be_used_is_refused(running_agent, tmp_path
     agent = running_agent(root_dir=str(tmp_path / "file"), ready=False, log_file=tmp_path / "agent.log")
     assert agent.wait() == 1
     assert "root directory" in agent.log
+
+
+def test_its_log_tells_what_it_is_at_without_being_asked(running_agent, root, store, until):
+    agent = running_agent("--node-name", "here", verbosity=0)
+    store.create(pod("web", MEMORY))
+    until(lambda: "all pods are known" in agent.log)
+    until(lambda: mounted_below(root))
+    assert agent.stop() == 0
+    lines = [line.partition(": ")[2] for line in agent.log.splitlines()]
+    assert lines[0] == f"at work on {root} as node here"
+    assert all(line.startswith("INFO volumehost.agent.") for line in agent.log.splitlines()), "details are for -v"

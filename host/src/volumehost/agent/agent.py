@@ -253,6 +253,7 @@ class Agent:
         self.heart.start()
         self._manager = manager
         self._waits_for_turn = False
+        logger.info("at work on %s as node %s", manager.root_dir, manager.host.get_node_name())
         with ExitStack() as stack:
             if self.metrics is not None:
                 self.metrics.attach(manager)

@@ -6,6 +6,8 @@ import logging
 import os
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import click
@@ -112,9 +114,7 @@ def _run(options: AgentSettings) -> None:
     from volumehost.mount.privileges import check_mount_privileges
 
     check_mount_privileges()
-    if not logging.getLogger().isEnabledFor(logging.WARNING):
-        logging.getLogger().setLevel(logging.WARNING)  # nobody waits for it, so its log is where it tells
-    with plugins_print_to_stderr():
+    with plugins_print_to_stderr(), _telling():
         agent = Agent(options, [ControlSocket()])
         agent.run()
         if not agent.ended or any(not thread.daemon for thread in _other_threads()):
@@ -122,6 +122,21 @@ def _run(options: AgentSettings) -> None:
             logging.shutdown()
             sys.stderr.flush()
             os._exit(0 if agent.ended else FAILED)
+
+
+@contextmanager
+def _telling() -> Iterator[None]:
+    """Without ``-v`` too its log tells warnings, and what the agent itself is at: nobody waits for it."""
+    root, own = logging.getLogger(), logging.getLogger("volumehost.agent")
+    if root.isEnabledFor(logging.WARNING):
+        yield
+        return
+    root.setLevel(logging.WARNING)
+    own.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        own.setLevel(logging.NOTSET)
 
 
 def _other_threads() -> list[threading.Thread]:

@@ -80,6 +80,7 @@ def test_a_command_does_not_end_a_static_pod(agent, manifests, root, store, mirr
     assert refused.returncode == 1
     assert f"it is a static pod, which ends when {manifests.path}/web.yaml is removed" in refused.stderr
     assert volumehost("delete", "pod", mirror().metadata.name).returncode == 1
+    assert "only the manifest ends it" in volumehost("plan", "--unmount", mirror().metadata.name).stdout
     until(lambda: mirror().metadata.deletion_timestamp is None)  # its object is made anew
     partly = volumehost("unmount", "--all")
     assert partly.returncode == 1

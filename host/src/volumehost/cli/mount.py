@@ -165,6 +165,7 @@ def _wait(manager: PodManager, pods: Sequence[Pod], deadline: float, verbosity: 
 
 def _hint(manager: PodManager, pod: Pod) -> str:
     """What to do about a pod of which some volumes are not mounted."""
+    from volumehost.api.mirrors import is_mirror
     from volumehost.node.explaining.facts import argument_of
 
     of_pod = argument_of(f"{pod.metadata.namespace}/{pod.metadata.name}")
@@ -176,6 +177,8 @@ def _hint(manager: PodManager, pod: Pod) -> str:
     else:
         then = f"'volumehost mount {of_pod}' tries again"
     told = f"{', and '.join(words)}; " if words else ""
+    if is_mirror(pod) and manager.stays_at_work:  # its manifest alone ends it
+        return f"{told}{then}"
     return f"{told}{then}, 'volumehost unmount {of_pod}' takes all away"
 
 

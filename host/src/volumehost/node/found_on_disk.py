@@ -83,7 +83,7 @@ def find_plugin(services: Services, plugin_name: str, what: str) -> LoadedPlugin
     try:
         return services.plugins.find_plugin_by_name(plugin_name)
     except PluginLookupError as error:
-        logger.warning("%s waits for its volume plugin %s: %s", what, plugin_name, error)
+        logger.warning("a volume plugin is not there, %s wait for %s: %s", what, plugin_name, error)
         return None
 
 
@@ -132,7 +132,7 @@ def restore_directories(
             unknown.setdefault(directory.plugin_name, []).append(directory)
     count, failed, mounted = 0, 0, read_table() if unknown else ()
     for plugin_name, directories in unknown.items():
-        plugin = find_plugin(services, plugin_name, f"{len(directories)} volumes that were found on disk")
+        plugin = find_plugin(services, plugin_name, f"volumes that were found on disk ({len(directories)})")
         rebuilt = _rebuild_all(plugin, directories) if plugin is not None else map(_as_named_by_pod, directories)
         found = list(zip(directories, rebuilt, strict=True))
         if is_busy is not None:

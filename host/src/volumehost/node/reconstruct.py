@@ -181,7 +181,7 @@ class _Holders:
 
     def hold(self) -> None:
         for name, users in self._users.items():
-            plugin = find_plugin(self._services, name, f"{len(users)} volumes of a former run")
+            plugin = find_plugin(self._services, name, f"volumes of a former run ({len(users)})")
             if plugin is not None:
                 plugin.hold(*users)
 
@@ -216,7 +216,7 @@ def _may_be_attached(services: Services, names: list[str]) -> set[str]:
             of_plugins.setdefault(volume.plugin_name, []).append(volume)
     found = set()
     for plugin_name, volumes in of_plugins.items():
-        plugin = find_plugin(services, plugin_name, f"{len(volumes)} volumes that may be attached")
+        plugin = find_plugin(services, plugin_name, f"volumes that may be attached ({len(volumes)})")
         if plugin is None or not plugin.supports(AttachableVolumePlugin):
             continue
         what = f"whether volumes of {plugin_name} are attached"

@@ -69,6 +69,10 @@ def _of_volume(facts: VolumeFacts) -> VolumePlan:
 
 
 def _notes(pod: Pod | None) -> Iterator[str]:
+    from volumehost.api.mirrors import is_mirror
+
+    if pod is not None and is_mirror(pod):
+        yield "it is a static pod: while an agent looks at its manifest, only the manifest ends it"
     yield "then its directory is removed, and its object"
     for volume in pod.spec.volumes if pod is not None else ():
         if volume.ephemeral is not None and pod is not None:

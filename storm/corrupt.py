@@ -10,6 +10,7 @@ import contextlib
 import os
 import random
 import re
+import shutil
 import time
 import traceback
 from collections import Counter
@@ -36,6 +37,8 @@ _WORDS = {("manifests/pod*.json", "gone")}
 _MAY_REFUSE = {("r/volumes.journal", "cannot be changed"), ("r/volumes.journal", "cannot be read")}
 #: Cases of one world.
 _CASES = 6
+#: So much is told of what waits for somebody.
+_WIDTH = 240
 
 #: Class of file, and way to rot.
 Case = tuple[str, str]
@@ -107,6 +110,8 @@ class CorruptStorm:
             if rot in ("cannot be changed", "cannot be read") or name == "r/config.toml":
                 self._repair(path)
             elif name.endswith("/registered.json"):
+                if os.path.isdir(path):
+                    shutil.rmtree(path)
                 run_command(world.place.root, "drivers", "register", FAKE, world.fake.endpoint)
             broken = self._clean_up()
         counts.cases[rot] += 1
@@ -304,4 +309,4 @@ def run(options: Options) -> Findings:
 
 def _split(text: str) -> tuple[str, str]:
     name, _, rest_of = text.partition(": ")
-    return name, rest_of[:240]
+    return name, rest_of if len(rest_of) < _WIDTH else f"{rest_of[: _WIDTH // 4]} ... {rest_of[-3 * _WIDTH // 4 :]}"

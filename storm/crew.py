@@ -9,9 +9,10 @@ import shutil
 import signal
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import get_context
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -35,20 +36,58 @@ class Options:
 
 
 def side_by_side(function: Callable[..., T], jobs: Sequence[tuple[Any, ...]], workers: int) -> list[T]:
-    """Call the function, which must be importable, with each of these arguments; the results in the same order."""
-    with ProcessPoolExecutor(workers, get_context("spawn"), initializer=_begin) as pool:
-        return list(pool.map(function, *zip(*jobs, strict=True)))
+    """Call the function, which must be importable, with each of these arguments; the results in the same order.
+
+    Whatever ends this, the calls are told to end in good order too, and waited for.
+    """
+    context = get_context("spawn")
+    results: dict[int, T] = {}
+    running: dict[Connection, tuple[int, SpawnProcess]] = {}
+    waiting = list(enumerate(jobs))
+    try:
+        while waiting or running:
+            while waiting and len(running) < workers:
+                number, arguments = waiting.pop(0)
+                ours, theirs = context.Pipe(duplex=False)
+                process = context.Process(target=_call, args=(theirs, os.getpid(), function, arguments))
+                process.start()
+                theirs.close()
+                running[ours] = number, process
+            wait(list(running))
+            for connection in [each for each in running if each.poll()]:
+                number, process = running[connection]
+                try:
+                    results[number] = connection.recv()
+                except EOFError:
+                    process.join()
+                    raise RuntimeError(f"job {number} has ended before its time: {process.exitcode}") from None
+                process.join()
+                del running[connection]
+    finally:
+        for _, process in running.values():
+            process.terminate()
+        for _, process in running.values():
+            process.join()
+    return [results[number] for number in range(len(jobs))]
 
 
-def _begin() -> None:
-    """Of each process: it ends in good order when it is told to, or when whoever started it is gone."""
+def _call(connection: Connection, parent: int, function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+    """A process of its own. It ends in good order when it is told to, or when whoever started it is gone."""
     end_in_good_order()
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    if os.getppid() != parent:  # gone already
+        return
+    connection.send(function(*arguments))
 
 
 def end_in_good_order() -> None:
-    """Let SIGTERM unwind, so that worlds are taken away."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    """Let SIGTERM unwind, so that worlds are taken away; the first one."""
+
+    def end(*_: object) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        sys.exit(128 + signal.SIGTERM)
+
+    signal.signal(signal.SIGTERM, end)
 
 
 def keep_evidence(directory: str, base: str, story: Iterable[str], broken: Iterable[str]) -> str:

@@ -192,9 +192,11 @@ class RebootStorm:
 
     def _boots(self) -> None:
         """Another boot id from now on, for all that look in this mount namespace."""
+        first = not os.path.exists(self._boot_file)
         with open(self._boot_file, "w", encoding="ascii") as file:
             file.write(f"{uuid.uuid4()}\n")
-        syscalls.mount(self._boot_file, _BOOT_ID, "", syscalls.MS_BIND, "")
+        if first:
+            syscalls.mount(self._boot_file, _BOOT_ID, "", syscalls.MS_BIND, "")
 
 
 def rage(seed: int, rounds: int, evidence: str) -> RebootCounts:

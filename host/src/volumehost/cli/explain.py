@@ -35,7 +35,8 @@ def explain(settings: Settings, pod: str) -> None:
 
     For each volume that is not ready: where it is in what it goes through, what it waits for, the last error in full,
     attempts and the next one, and what to do. While an agent works on the root directory it is asked; otherwise the
-    records tell. POD is a pod's name, or its uid when nothing but its directory is left. Changes nothing.
+    records tell. POD is a pod's name, NAMESPACE/NAME as status shows it, or its uid when nothing but its directory is
+    left. Changes nothing.
     """
     name = choose_pod(settings, pod)
     with looking_for(settings, name):

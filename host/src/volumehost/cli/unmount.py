@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 def unmount(settings: Settings, pods: tuple[str, ...], *, all_pods: bool, timeout: float) -> None:
     """Unmount the volumes of a pod, to the last directory.
 
-    POD is a pod's name, or its uid when nothing but its directory is left. The pod is deleted from the store when
-    nothing of it is mounted any more. Data that is not the pod's own (hostPath) stays; anything that something is
-    still mounted on stays too, and is reported.
+    POD is a pod's name, NAMESPACE/NAME as status shows it, or its uid when nothing but its directory is left. The pod
+    is deleted from the store when nothing of it is mounted any more. Data that is not the pod's own (hostPath) stays;
+    anything that something is still mounted on stays too, and is reported.
     """
     if all_pods == bool(pods):
         raise click.UsageError("name a POD, or give --all" if not pods else "give either a POD or --all")

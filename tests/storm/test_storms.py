@@ -1,4 +1,7 @@
-"""A few minutes' worth of storm in some seconds; ``make storm`` is the whole of it."""
+"""A few minutes' worth of storm in some seconds; ``make storm`` is the whole of it.
+
+Each rages in a process of its own, which takes its world away even when the tests are ended.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,7 @@ STEPS = [
 
 def test_br55_br57_br61_kills_at_steps_and_at_random(tmp_path: Path) -> None:
     tasks = [*STEPS, None, None]
-    counts = kill(SEED, tasks, time.monotonic() + 100, str(tmp_path))
+    (counts,) = side_by_side(kill, [(SEED, tasks, time.monotonic() + 100, str(tmp_path))], 1)
     assert counts.broken == []
     assert counts.missed == []
     assert counts.kills >= len(tasks)
@@ -42,20 +45,20 @@ def test_br55_br57_br61_kills_at_steps_and_at_random(tmp_path: Path) -> None:
 
 def test_drivers_that_misbehave_in_every_way(tmp_path: Path) -> None:
     chosen = combinations(SEED)[:24]
-    counts = misbehave(SEED, chosen, 0.0, str(tmp_path))
+    (counts,) = side_by_side(misbehave, [(SEED, chosen, 0.0, str(tmp_path))], 1)
     assert counts.broken == []
     assert counts.lives.total() == len(chosen)
 
 
 def test_br58_reboots(tmp_path: Path) -> None:
-    (counts,) = side_by_side(reboot, [(SEED, 2, str(tmp_path))], 1)  # in a process with a boot id of its own
+    (counts,) = side_by_side(reboot, [(SEED, 2, str(tmp_path))], 1)
     assert counts.broken == []
     assert sum(counts.reboots.values()) == 2
     assert counts.looks > 0
 
 
 def test_a_disk_with_ever_so_little_left(tmp_path: Path) -> None:
-    counts = fill("pages", 6, str(tmp_path))
+    (counts,) = side_by_side(fill, [("pages", 6, str(tmp_path))], 1)
     assert counts.broken == []
     assert counts.told.total() > 0
 
@@ -65,7 +68,7 @@ def test_br56_files_that_rot(tmp_path: Path) -> None:
         ("r/pods/*/volumes/kubernetes.io~csi/pvc-*/vol_data.json", "empty"),
         ("r/store.sqlite*", "gone"),
     ]
-    counts = rot(SEED, cases, time.monotonic() + 100, str(tmp_path))
+    (counts,) = side_by_side(rot, [(SEED, cases, time.monotonic() + 100, str(tmp_path))], 1)
     assert counts.broken == []
     assert counts.cases.total() == len(cases)
     assert counts.cleaned == 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import count
 
 from storm.kept import KeptMounts
@@ -31,7 +31,14 @@ class Actions:
 
     # --- chosen by whoever calls ------------------------------------------------------------------------------------
 
-    def new_pod(self, *kinds: str, static: bool = False, sub_path: str = "", claims: tuple[str, ...] = ()) -> Pod:
+    def new_pod(
+        self,
+        *kinds: str,
+        static: bool = False,
+        sub_path: str = "",
+        claims: tuple[str, ...] = (),
+        groups: Sequence[int | None] = (None, None, 2000),
+    ) -> Pod:
         """A pod of new volumes of these kinds, and of the claims that are there already; it is wanted from now on."""
         number = next(self._numbers)
         volumes = [
@@ -39,7 +46,7 @@ class Actions:
             for index, kind in enumerate(kinds)
         ]
         volumes += [Volume(name, self._world.claims[name], name) for name in claims]
-        group = self._world.random.choice([None, None, 2000])
+        group = self._world.random.choice(groups)
         pod = Pod(f"p{number}", tuple(volumes), static=static, fs_group=group)
         self._world.tell(f"want {pod.name}: {', '.join(volume.kind for volume in volumes)}")
         self._world.want(pod)

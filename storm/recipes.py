@@ -49,6 +49,7 @@ class Cook:
             Step("volume_attach", "detach"): self._detach_what_needs_no_attachment,
             Step("volume_mount", "undo-lost-mount"): lambda n: self._lost_mounts("volume_mount", "/mount", n),
             Step("volume_mount", "undo-lost-device"): self._lost_devices,
+            Step("volume_mount", "undo-other-device"): self._other_devices,
             Step("map_volume", "undo-lost-mount"): lambda n: self._lost_mounts("map_volume", "/publish/", n),
             Step("volume_mount", "expand"): lambda n: self._grown_before("fs", n),
             Step("map_volume", "expand"): lambda n: self._grown_before("block", n),
@@ -134,6 +135,25 @@ class Cook:
 
         return Recipe(trigger, lambda: names.append(self._actions.new_pod(*["fake"] * count).name), before=True)
 
+    def _other_devices(self, count: int) -> Recipe:
+        """Claims whose pod goes while the driver cannot unstage; the next one wants them with another group."""
+        claims: list[str] = []
+
+        def prepare() -> None:
+            pod = self._actions.new_pod(*["fake"] * count, groups=(None,))
+            claims.extend(volume.claim for volume in pod.volumes)
+            self._rest()
+            before = len(self._world.fake.calls("NodeUnstageVolume"))
+            self._world.fake.script(Rule("NodeUnstageVolume", code="UNAVAILABLE", times=None))
+            self._actions.end(pod.name)
+            self._world.fake.wait_for("NodeUnstageVolume", before + count, ended=True)
+
+        def trigger() -> None:
+            self._world.fake.clear_script()
+            self._actions.new_pod(claims=tuple(claims), groups=(2000,))
+
+        return Recipe(trigger, prepare, before=True, rests=False)
+
     def _detach_what_needs_no_attachment(self, _count: int) -> Recipe:
         """The driver's object says from now on that nothing has to be attached, while something is being attached."""
         names: list[str] = []
@@ -148,8 +168,8 @@ class Cook:
         def after() -> None:
             self._world.fake.clear_script()
             self._actions.end(names[-1])
+            self.attaching_is_required(required=True)  # others are staged with what attaching told, and stay so
             self._rest()
-            self.attaching_is_required(required=True)
 
         return Recipe(lambda: self.attaching_is_required(required=False), prepare, after, before=True, rests=False)
 

@@ -307,6 +307,52 @@ def test_a_driver_that_misses_the_stage_is_asked_to_stage_again(
     nothing_left()
 
 
+@pytest.mark.parametrize("mounting", ["bind", "none"])
+def test_br61_what_is_staged_still_as_another_pod_had_wanted_it_is_staged_anew(
+    manager, driver, claim, pod, node_calls, nothing_left, mounting
+):
+    """That pod went while its volume could not be unstaged; the driver refuses to stage it for another group."""
+    driver.configure(mounts=mounting)
+    node = manager()
+    claim(node.api)
+    driver.script(Rule("NodeUnstageVolume", code="UNAVAILABLE", times=None))
+    node.mount_pod(pod("one"), timeout=60)
+    with pytest.raises(WaitTimeoutError):
+        node.unmount_pod("one", timeout=0.3)
+    wanted = pod("two")
+    wanted["spec"]["securityContext"] = {"fsGroup": 2000}
+    driver.wait_for("NodeUnstageVolume", 3, ended=True)  # the next attempt comes two seconds later
+    driver.clear_calls()
+    driver.clear_script()
+    node.mount_pod(wanted, timeout=60)
+    stages = [("NodeStageVolume", "ALREADY_EXISTS"), ("NodeUnstageVolume", "OK"), ("NodeStageVolume", "OK")]
+    assert node_calls(codes=True) == [*stages, ("NodePublishVolume", "OK")]
+    node.unmount_pod("two", timeout=60)
+    nothing_left()
+
+
+def test_what_another_pod_uses_is_not_unstaged_for_one_that_wants_it_in_another_way(
+    manager, driver, claim, pod, node_calls, nothing_left
+):
+    node = manager()
+    claim(node.api)
+    node.mount_pod(pod("one"), timeout=60)
+    node.__exit__(None, None, None)
+    wanted = pod("two")
+    wanted["spec"]["securityContext"] = {"fsGroup": 2000}
+    driver.clear_calls()
+    with manager(enter=False) as node:
+        with pytest.raises((VolumesFailedError, WaitTimeoutError)):
+            node.mount_pod(wanted, timeout=10, attempts=1)
+        assert set(node_calls(codes=True)) == {("NodeStageVolume", "ALREADY_EXISTS")}
+        assert node.mount_pod(pod("one"), timeout=60).ready
+        assert node.mount_pod(wanted, timeout=60).ready
+        assert "NodeUnstageVolume" not in node_calls()
+        node.unmount_pod("one", timeout=60)
+        node.unmount_pod("two", timeout=60)
+        nothing_left()
+
+
 def _forget_outcomes(root):
     """Leave the journal as a process does that is killed before it has written down how its set-ups went."""
     journal = Journal(f"{root}/volumes.journal", boot_id="one")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from volumehost.errors import is_operation_finished_error, is_uncertain_progress_error
 from volumehost.node.journal_format import FAILED, MOUNTED, MOUNTING, UNCERTAIN
+from volumehost.node.lost_device import undo_other_device
 from volumehost.node.operations import OperationFailedError, Services, Steps, plugin_user
 from volumehost.node.own_places import check_place_of_device
 from volumehost.node.states import DeviceState
@@ -34,9 +35,15 @@ def mount_device(services: Services, use: VolumeUse, device_path: str, steps: St
         raise failure("GetDeviceMountPath failed", error) from error
     steps.enter("mount-device")
     begin_device(services, use, device_path, mount_path)
+    arguments = DeviceMounterArgs(fs_group=use.fs_group, selinux_label=use.mount_label)
     try:
-        arguments = DeviceMounterArgs(fs_group=use.fs_group, selinux_label=use.mount_label)
-        device_mounter.mount_device(use.spec, device_path, mount_path, arguments)
+        try:
+            device_mounter.mount_device(use.spec, device_path, mount_path, arguments)
+        except Exception as error:
+            if not undo_other_device(services, use, mount_path, error, steps):
+                raise
+            steps.enter("mount-device")
+            device_mounter.mount_device(use.spec, device_path, mount_path, arguments)
     except BaseException as error:
         device_failed(services, use, device_path, mount_path, error)
         raise failure("MountDevice failed", error) from error

@@ -1,7 +1,8 @@
-"""A volume of which nothing is mounted on the node any more: a reboot, or an unmount behind our back (BR-58).
+"""A device that is taken off the node before it is mounted again, since what is there is not what is wanted.
 
-Called before its device is mounted again. Whoever serves the volume may still count it as staged, say that it is when
-it is asked to stage it, and pods would be bound to a bare directory.
+Nothing of the volume may be mounted any more: a reboot, or an unmount behind our back (BR-58). Whoever serves it may
+still count it as staged, say so when it is asked to stage it, and pods would be bound to a bare directory. Or it is
+staged still as a pod had asked for that has gone, in a way that the next pod cannot use.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from volumehost.errors import VolumeHostError
+from volumehost.errors import VolumeHostError, error_chain
 from volumehost.node.journal_format import LOST, UNMOUNTED
 from volumehost.node.own_places import check_place_in_pod, check_place_of_device
 from volumehost.node.states import DeviceState
@@ -48,6 +49,31 @@ def undo_lost_device(services: Services, use: VolumeUse, steps: Steps) -> bool:
     else:
         services.actual.set_device(use.volume, DeviceState.NOT_MOUNTED)
         services.note({"v": use.volume, "dev": UNMOUNTED})
+    return True
+
+
+def undo_other_device(services: Services, use: VolumeUse, path: str, error: Exception, steps: Steps) -> bool:
+    """Unmount the device that is mounted in another way than this pod needs, as the error tells, and that no pod has.
+
+    So it is when the pod before had another fsGroup, and the process ended before it could unmount the device. Whether
+    that was so; then it can be mounted. To be called while nothing else works on the volume.
+    """
+    volume = services.actual.get_volume(use.volume)
+    if volume is None or volume.device_state is not DeviceState.UNCERTAIN or volume.pods:
+        return False
+    if not any(getattr(link, "code", "") == "ALREADY_EXISTS" for link in error_chain(error)):
+        return False
+    from volumehost.node.device_operations import mounts_elsewhere
+
+    steps.enter("undo-other-device")
+    services.actual.mark_device_unmounting(use.volume, path)
+    try:
+        if mounts_elsewhere(path, list(use.plugin.get_device_mount_refs(path))):
+            return False
+        use.plugin.new_device_unmounter().unmount_device(path)
+    except Exception as problem:  # noqa: BLE001 - a plugin may raise anything; that it cannot be mounted is told
+        logger.warning("volume %s, mounted in another way, was not unmounted: %s", use.volume, problem)
+        return False
     return True
 
 

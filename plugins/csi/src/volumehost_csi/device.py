@@ -78,6 +78,7 @@ class CSIDeviceMounter:
             if label:
                 mount_flags.append(selinux_option(label))
             group = args.fs_group if client.has(VOLUME_MOUNT_GROUP) else None
+            was_recorded = os.path.exists(f"{os.path.dirname(device_mount_path)}/{vol_data.FILE_NAME}")
             self._prepare(device_mount_path, driver, handle, label)
         try:
             client.stage_volume(
@@ -90,7 +91,8 @@ class CSIDeviceMounter:
                 migrated=spec.migrated,
             )
         except VolumeHostError as error:
-            if is_operation_finished_error(error):
+            is_staged_otherwise = was_recorded and getattr(error, "code", "") == "ALREADY_EXISTS"
+            if is_operation_finished_error(error) and not is_staged_otherwise:
                 clean_up(device_mount_path)
             raise
 

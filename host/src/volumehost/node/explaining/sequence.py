@@ -140,7 +140,8 @@ def _filesystem_phases(kind: VolumeKind) -> list[Phase]:
         phases.append(Phase(WAIT_FOR_DEVICE, _WAIT, _steps(MOUNT_VOLUME, "wait-for-attach")))
     if kind.mounts_device:
         text = _by(_at("mount its device on the node (stage)", kind.stage_path), kind)
-        steps = _steps(MOUNT_VOLUME, "undo-lost-device", "undo-lost-mount", "mount-device", "mark-device-mounted")
+        undoing = ("undo-lost-device", "undo-lost-mount", "undo-other-device")
+        steps = _steps(MOUNT_VOLUME, *undoing, "mount-device", "mark-device-mounted")
         phases.append(Phase(MOUNT_DEVICE, text, steps))
     words = "set it up for the pod (publish)" if kind.mounts_device else "set it up for the pod"
     text = _by(_at(words, kind.path), kind)

@@ -6,7 +6,7 @@ import pytest
 
 from volumehost.agent.health import alive, ready, routes
 from volumehost.agent.heart import BEAT_SECONDS, MISSED_SECONDS, PASS_SECONDS, Heart
-from volumehost.agent.http import answer
+from volumehost.daemon.http import answer
 
 
 class Parts:

@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from volumehost.agent.health import routes
 from volumehost.agent.heart import Heart
-from volumehost.agent.http import HttpServer
-from volumehost.agent.notify import Notifier
 from volumehost.agent.pod_sources import PodSource, PodSources
 from volumehost.agent.settings import AgentSettings
-from volumehost.agent.signals import Signals
 from volumehost.agent.static_pods import StaticPods
 from volumehost.agent.stored_pods import StoredPods
 from volumehost.agent.tending import Tending
 from volumehost.api.late_store import LateStore
+from volumehost.daemon.http import HttpServer
+from volumehost.daemon.notify import Notifier
+from volumehost.daemon.signals import Signals
 from volumehost.errors import FailedPreconditionError
 from volumehost.hosts.layout import Layout
 from volumehost.hosts.lock import RootDirLock

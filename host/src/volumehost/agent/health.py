@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from volumehost.agent.http import Answer, Request, Route
+from volumehost.daemon.health import Checks, health_routes
+from volumehost.daemon.http import Answer, Request, Route
 
 if TYPE_CHECKING:
     from volumehost.agent.agent import Agent
-
-#: Name of a check to what is wrong, "" when it is well.
-Checks = Mapping[str, str]
 
 
 def alive(agent: Agent) -> Checks:
@@ -45,22 +42,4 @@ def routes(agent: Agent) -> dict[str, Route]:
             return Answer.of_text(404, "nothing is counted without --http\n")
         return Answer(200, *agent.metrics.text(request.accept))
 
-    def live(request: Request) -> Answer:
-        return _answer("healthz", alive(agent), verbose="verbose" in request.query)
-
-    return {
-        "/healthz": live,
-        "/livez": live,
-        "/readyz": lambda request: _answer("readyz", ready(agent), verbose="verbose" in request.query),
-        "/metrics": metrics,
-    }
-
-
-def _answer(name: str, checks: Checks, *, verbose: bool) -> Answer:
-    """In the form that Kubernetes' components use; what is wrong is told in any case."""
-    failed = any(checks.values())
-    if not failed and not verbose:
-        return Answer.of_text(200, "ok")
-    lines = [f"[-]{check} failed: {problem}" if problem else f"[+]{check} ok" for check, problem in checks.items()]
-    lines.append(f"{name} check {'failed' if failed else 'passed'}")
-    return Answer.of_text(503 if failed else 200, "\n".join(lines) + "\n")
+    return {**health_routes(lambda: alive(agent), lambda: ready(agent)), "/metrics": metrics}

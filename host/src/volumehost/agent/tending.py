@@ -8,7 +8,7 @@ from volumehost.agent.health import alive
 
 if TYPE_CHECKING:
     from volumehost.agent.agent import Agent
-    from volumehost.agent.notify import Notifier
+    from volumehost.daemon.notify import Notifier
 
 #: Seconds between two looks at what there is to tell, and how much more time is asked for each time.
 TEND_SECONDS: Final = 5.0

@@ -82,8 +82,8 @@ def agent(
     SIGTERM and SIGINT end it within --grace, a second one at once. SIGHUP makes it look at plugins, drivers and
     manifests anew. The exit code is 4 when --drain could not unmount everything.
     """
-    from volumehost.agent.http import parse_address
     from volumehost.agent.settings import AgentSettings
+    from volumehost.daemon.http import parse_address
 
     options = AgentSettings(
         settings.root,
@@ -127,16 +127,18 @@ def _run(options: AgentSettings) -> None:
 @contextmanager
 def _telling() -> Iterator[None]:
     """Without ``-v`` too its log tells warnings, and what the agent itself is at: nobody waits for it."""
-    root, own = logging.getLogger(), logging.getLogger("volumehost.agent")
+    root, owns = logging.getLogger(), [logging.getLogger(name) for name in ("volumehost.agent", "volumehost.daemon")]
     if root.isEnabledFor(logging.WARNING):
         yield
         return
     root.setLevel(logging.WARNING)
-    own.setLevel(logging.INFO)
+    for own in owns:
+        own.setLevel(logging.INFO)
     try:
         yield
     finally:
-        own.setLevel(logging.NOTSET)
+        for own in owns:
+            own.setLevel(logging.NOTSET)
 
 
 def _other_threads() -> list[threading.Thread]:

@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from volumehost.agent.notify import Notifier
+from volumehost.daemon.notify import Notifier
 
 
 @pytest.fixture(params=["path", "abstract"])

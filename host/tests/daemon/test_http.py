@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from volumehost.agent.http import MOST_CALLERS, Answer, HttpAddressError, HttpServer, Request, answer, parse_address
+from volumehost.daemon.http import MOST_CALLERS, Answer, HttpAddressError, HttpServer, Request, answer, parse_address
 
 
 def _echo(request: Request) -> Answer:

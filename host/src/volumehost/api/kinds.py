@@ -108,6 +108,7 @@ KINDS: tuple[Kind[KubeObject], ...] = (
         has_status=True,
     ),
     Kind(objects.ClusterTrustBundle, "certificates.k8s.io/v1beta1", "ClusterTrustBundle", "clustertrustbundles"),
+    Kind(objects.Lease, objects.COORDINATION_V1, "Lease", "leases", namespaced=True),
     Kind(
         objects.TokenRequest,
         "authentication.k8s.io/v1",

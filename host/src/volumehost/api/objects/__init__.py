@@ -58,6 +58,11 @@ from volumehost.api.objects.container import (
     VolumeMount,
     VolumeMountStatus,
 )
+from volumehost.api.objects.coordination import (
+    COORDINATION_V1,
+    Lease,
+    LeaseSpec,
+)
 from volumehost.api.objects.csi import (
     CSIDriver,
     CSIDriverSpec,
@@ -191,6 +196,7 @@ from volumehost.api.objects.volume import (
 )
 
 __all__ = [
+    "COORDINATION_V1",
     "SNAPSHOT_GROUP",
     "SNAPSHOT_V1",
     "STORAGE_V1",
@@ -254,6 +260,8 @@ __all__ = [
     "KubeObject",
     "LabelSelector",
     "LabelSelectorRequirement",
+    "Lease",
+    "LeaseSpec",
     "LocalObjectReference",
     "LocalVolumeSource",
     "ModifyVolumeStatus",

@@ -8,7 +8,6 @@ They are for pages in reStructuredText.
 from __future__ import annotations
 
 import importlib
-import inspect
 import sys
 from collections.abc import Iterator
 from types import ModuleType
@@ -65,7 +64,7 @@ def interface_body(interface: type) -> Iterator[str]:
 
 def tree_lines(error: type[BaseException], before: str = "") -> Iterator[str]:
     """The subclasses of an error, drawn."""
-    children = sorted(public_subclasses(error), key=source_line)
+    children = sorted(public_subclasses(error), key=place_told)
     for child in children:
         last = child is children[-1]
         yield f"{before}{'`-- ' if last else '|-- '}{child.__name__}"
@@ -78,13 +77,13 @@ def public_subclasses(error: type[BaseException]) -> Iterator[type[BaseException
     A class with two bases is drawn once, below the first.
     """
     for child in error.__subclasses__():
-        if child.__module__ == errors.__name__ and child.__bases__[0] is error:
+        if child.__module__.startswith(errors.__name__) and child.__bases__[0] is error:
             yield from public_subclasses(child) if child.__name__.startswith("_") else [child]
 
 
-def source_line(documented: type) -> int:
-    """Where it stands in its module: the order in which it is told."""
-    return inspect.getsourcelines(documented)[1]
+def place_told(error: type[BaseException]) -> int:
+    """Where it stands in the list of all: the order in which they are told."""
+    return errors.__all__.index(error.__name__)
 
 
 class ReferenceDirective(SphinxDirective):

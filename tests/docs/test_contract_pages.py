@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 import dataclasses
 import inspect
+import pkgutil
 import re
+from importlib import import_module
 
 import pytest
 
@@ -38,8 +40,11 @@ def anchor(documented):
 
 def methods_in_source(documented):
     """Method name to signature as the source has it, without self and cls; properties left out."""
-    tree = ast.parse(inspect.getsource(inspect.getmodule(documented)))
-    node = next(n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == documented.__name__)
+    module = inspect.getmodule(documented)
+    parts = [f"{module.__name__}.{part.name}" for part in pkgutil.iter_modules(getattr(module, "__path__", ()))]
+    written = [ast.parse(inspect.getsource(import_module(part))) for part in parts or [module.__name__]]
+    nodes = [node for tree in written for node in tree.body if isinstance(node, ast.ClassDef)]
+    node = next(n for n in nodes if n.name == documented.__name__)
     found = {}
     for item in node.body:
         decorators = [ast.unparse(d) for d in getattr(item, "decorator_list", [])]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from volumehost.errors import ApiError, FailedPreconditionError
+from volumehost.errors import FailedPreconditionError
 from volumehost.node.assembly import Settings
 from volumehost.node.at_work import AtWork, begin
 from volumehost.node.pod_objects import DEFAULT_NAMESPACE, apply_pod
@@ -247,14 +247,7 @@ class VolumeManager:
         What belongs to none of them is unmounted from now on: pods of which something is mounted, and that nobody
         told, have ended. Pods that come later need no mention here.
         """
-        known = {pod.metadata.uid: pod for pod in pods}
-        parts, unmounting = self._now.parts, self._now.unmounting
-        kept = self._now.witness.pods_to_keep(known.keys())
-        parts.populator.set_known(known.values(), kept)
-        for uid, (namespace, name) in unmounting.mounted_pods([]).items():
-            if uid not in known and uid not in kept and not parts.populator.may_mount(uid):
-                unmounting.begin(uid, namespace, name)
-        parts.reconciler.resync()
+        self._now.set_known_pods(pods)
 
     def end_pod(self, uid: str, namespace: str, name: str) -> None:
         """The workload of the pod has ended (BR-51): unmount its volumes, then remove its directory and our finalizer.
@@ -329,17 +322,7 @@ class VolumeManager:
 
         While the API cannot be read its pods are told by what is known of them here.
         """
-        parts = self._now.parts
-        try:
-            pods = self._pods_in_api()
-        except ApiError:
-            pods = []
-        known = {pod.metadata.uid for pod in pods}
-        pods += [record.pod for record in parts.populator.records() if record.pod.metadata.uid not in known]
-        found = [parts.status.of_pod(pod) for pod in pods]
-        known = {pod.metadata.uid for pod in pods}
-        found += [parts.status.of_leftover(uid) for uid in parts.services.actual.pods() if uid not in known]
-        return sorted(found, key=lambda status: (status.namespace, status.name, status.uid))
+        return self._now.pod_statuses()
 
     def pod_status(self, pod: Pod) -> PodStatus:
         """One pod, as it is in the API."""
@@ -397,8 +380,3 @@ class VolumeManager:
 
             check_mount_privileges()
             self._privileged = True
-
-    def _pods_in_api(self) -> list[Pod]:
-        from volumehost.api.objects import Pod
-
-        return self._now.api.list(Pod).items

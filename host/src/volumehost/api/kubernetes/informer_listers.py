@@ -1,0 +1,46 @@
+"""Listers and an informer factory over informers (``host_services.Lister``, ``host_services.InformerFactory``)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Generic, TypeVar
+
+from volumehost.api.kubernetes.cached_client import CachedClient
+from volumehost.api.kubernetes.informer import Informer
+from volumehost.api.objects import KubeObject
+
+T = TypeVar("T", bound=KubeObject)
+
+
+class CachedLister(Generic[T]):
+    """Reads one kind of cluster-scoped object from an informer."""
+
+    def __init__(self, informer: Informer[T]) -> None:
+        self._informer = informer
+
+    def get(self, name: str) -> T:
+        """:raises ObjectNotFoundError: there is none of that name."""
+        raise NotImplementedError
+
+    def list(self, selector: Mapping[str, str] | None = None) -> Sequence[T]:
+        """All whose labels match."""
+        raise NotImplementedError
+
+
+class CachedInformerFactory:
+    """Starts and stops the informers of a CachedClient."""
+
+    def __init__(self, client: CachedClient) -> None:
+        self._client = client
+
+    def start(self) -> None:
+        """Begin to watch."""
+        raise NotImplementedError
+
+    def wait_for_cache_sync(self, timeout: float) -> bool:
+        """Wait at most ``timeout`` seconds until every kind has been listed; whether it has."""
+        raise NotImplementedError
+
+    def stop(self) -> None:
+        """End every watch."""
+        raise NotImplementedError

@@ -19,11 +19,11 @@ import pytest
 
 from volumehost.hosts.node_host import NodeHost
 from volumehost_csi.drivers import Drivers
+from volumehost_csi.drivers.driver_process import SupervisionSettings
 from volumehost_csi.drivers.launch import LaunchSettings
 from volumehost_csi.drivers.places import DriverPlaces
 from volumehost_csi.drivers.processes import identify
 from volumehost_csi.drivers.records import read_process
-from volumehost_csi.drivers.supervised import SupervisionSettings
 
 HERE = os.path.dirname(__file__)
 NAME = "acme.example.com"
@@ -211,7 +211,7 @@ sys.path.append(tests)
 from volumehost.hosts.node_host import NodeHost
 from volumehost_csi.drivers import Drivers
 from volumehost_csi.drivers.launch import LaunchSettings
-from volumehost_csi.drivers.supervised import SupervisionSettings
+from volumehost_csi.drivers.driver_process import SupervisionSettings
 settings = SupervisionSettings(first_delay=0.05, longest_delay=0.4, tick=0.05, launch=LaunchSettings(grace=5))
 drivers = Drivers(NodeHost(root, node_name="node-a"), supervision=settings)
 for line in sys.stdin:

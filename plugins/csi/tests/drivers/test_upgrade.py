@@ -43,7 +43,7 @@ def test_a_call_on_its_way_is_not_broken_off(drivers, site, behave, places, runn
         looks.append(real())
         return looks[-1]
 
-    drivers._supervised[NAME]._find = lambda: look().get(NAME)
+    drivers._installed_now = look
     wait_until(lambda: len(looks) > 3, "some looks at what is installed")
     assert running().version == "1.0"
     open(f"{places.data_directory}/go", "w").close()

@@ -32,9 +32,10 @@ if TYPE_CHECKING:
     from volumehost.volume_host import VolumeHost
     from volumehost_csi.client import NodeClient
     from volumehost_csi.drivers.command_registry import CommandRegistry
+    from volumehost_csi.drivers.driver_process import SupervisionSettings
     from volumehost_csi.drivers.node_registry import NodeRegistry
     from volumehost_csi.drivers.storage_driver import GrpcStorageDriver
-    from volumehost_csi.drivers.supervised import SupervisedDriver, SupervisionSettings
+    from volumehost_csi.drivers.supervised import SupervisedDriver
     from volumehost_csi.registration.attempts import SocketStatus
     from volumehost_csi.registration.store import DriverInstance
 
@@ -268,8 +269,9 @@ class Drivers:
 
     def _begin(self, name: str) -> SupervisedDriver:
         """From now on this host needs the installed driver; does not wait."""
+        from volumehost_csi.drivers.driver_process import SupervisionSettings
         from volumehost_csi.drivers.installed_connection import InstalledConnection
-        from volumehost_csi.drivers.supervised import SupervisedDriver, SupervisionSettings
+        from volumehost_csi.drivers.supervised import SupervisedDriver
 
         with self._lock:
             driver = self._supervised.get(name)

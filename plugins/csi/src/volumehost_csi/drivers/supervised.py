@@ -1,8 +1,7 @@
 """SupervisedDriver: keeps the process of one installed driver running while this host needs it.
 
 One thread for each: it starts the process or adopts the one that runs, registers it, waits for its end, and starts it
-again with a growing delay. Any number of hosts may do that for one driver at once: whoever has ``start.lock`` starts
-it, the others find it running; it ends with the last host that needs it (``users.lock``).
+again with a growing delay. Any number of hosts may do that for one driver at once.
 """
 
 from __future__ import annotations
@@ -13,67 +12,18 @@ import select
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Protocol
 
 from volumehost.errors import StorageDriverError, StorageDriverUnavailableError, VolumeHostError
 from volumehost.storage_driver import DriverState
+from volumehost_csi.drivers.driver_process import DriverConnection, DriverProcess, SupervisionSettings, unavailable
 from volumehost_csi.drivers.installed import InstalledDriver
 from volumehost_csi.drivers.keeper import rotate_log
-from volumehost_csi.drivers.launch import (
-    LaunchSettings,
-    end_process,
-    how_it_ended,
-    quoted_log,
-    start_process,
-    wait_for_keeper,
-)
-from volumehost_csi.drivers.locks import FileLock, locked
+from volumehost_csi.drivers.launch import how_it_ended, wait_for_keeper
 from volumehost_csi.drivers.places import DriverPlaces
 from volumehost_csi.drivers.processes import is_alive, opened
-from volumehost_csi.drivers.readiness import Waiting
-from volumehost_csi.drivers.records import ProcessRecord, read_process
+from volumehost_csi.drivers.records import ProcessRecord
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class SupervisionSettings:
-    """Times in seconds: to become ready, the first and the longest delay before a start that follows a failure, how
-    long a process has to run for its end to count as the first, between two looks at a process that runs, and how long
-    the end of the host waits for that of a driver.
-    """
-
-    start_timeout: float = 60.0
-    first_delay: float = 0.5
-    longest_delay: float = 122.0
-    steady: float = 60.0
-    tick: float = 2.0
-    close_timeout: float = 10.0
-    launch: LaunchSettings = field(default_factory=LaunchSettings)
-
-
-class DriverConnection(Protocol):
-    """What a supervised driver asks of whoever registers drivers; called from its own thread."""
-
-    def connect(self, record: ProcessRecord, waiting: Waiting) -> None:
-        """Wait until the process serves, and register it.
-
-        :raises StorageDriverError: the wait has ended without that, or it is not the driver that it should be.
-        """
-        ...
-
-    def disconnect(self) -> None:
-        """Take it out of the register; nothing happens when it is not in it."""
-        ...
-
-    def busy(self) -> bool:
-        """Whether a call to it is on its way from here."""
-        ...
-
-    def mounts_need_it(self) -> bool:
-        """Whether there are mounts that may need the process alive."""
-        ...
 
 
 class SupervisedDriver:
@@ -97,18 +47,18 @@ class SupervisedDriver:
         self.places = places
         self._find = find
         self._connection = connection
-        self._node_name = node_name
         self._settings = settings
         self._changed = changed
-        self._users = FileLock(places.users_lock)
         self._condition = threading.Condition(threading.RLock())
         self._thread: threading.Thread | None = None
         self._stop = threading.Event()
         self._look = threading.Event()
+        self._process = DriverProcess(
+            places, find, connection, node_name=node_name, settings=settings, stop=self._stop, note=self._note
+        )
         self._failed_with: InstalledDriver | None = None
         self._wake = -1
         self._state = DriverState.STOPPED
-        self._seen: tuple[int, ...] = ()
         self._error: VolumeHostError | None = None
         self._waits_for = ""
         self._failures = 0
@@ -146,7 +96,7 @@ class SupervisedDriver:
         deadline = time.monotonic() + timeout
         with self._condition:
             if self._stop.is_set():
-                raise self._unavailable("the host is about to end")
+                raise unavailable(self.places, "the host is about to end")
             self.begin()
             if self._state is DriverState.FAILED and self._find() != self._failed_with:
                 self._state = DriverState.STARTING
@@ -159,8 +109,8 @@ class SupervisedDriver:
                 remaining = deadline - time.monotonic()
                 if remaining <= 0:
                     about = f": {self._waits_for}" if self._waits_for else ""
-                    raise self._unavailable(
-                        f"it is not ready after {timeout:g} s{about}", hint=f"see {self.places.log_file}"
+                    raise unavailable(
+                        self.places, f"it is not ready after {timeout:g} s{about}", hint=f"see {self.places.log_file}"
                     )
                 self._condition.wait(remaining)
 
@@ -202,7 +152,9 @@ class SupervisedDriver:
             self._fail(StorageDriverUnavailableError(str(error), driver=self.name, action=f"supervising {self.name}"))
         finally:
             try:
-                self._let_go()
+                self._process.let_go()
+                if self._state is not DriverState.FAILED:
+                    self._set(DriverState.STOPPED)
             finally:
                 with self._condition:
                     self._wake = -1
@@ -211,9 +163,11 @@ class SupervisedDriver:
     def _turn(self) -> None:
         """One life of the process."""
         driver = self._find()
-        running = self._running()
+        running = self._process.running()
         if driver is None and running is None:
-            self._fail(self._unavailable("it is not installed any more", hint="pip install it again"), for_good=True)
+            self._fail(
+                unavailable(self.places, "it is not installed any more", hint="pip install it again"), for_good=True
+            )
             self._pause(driver)
             return
         if driver is not None and driver.problem:
@@ -222,7 +176,7 @@ class SupervisedDriver:
             return
         self._set(DriverState.STARTING)
         try:
-            record = self._start_or_adopt(driver)
+            record = self._process.start_or_adopt(driver)
         except (StorageDriverError, OSError) as error:
             if not self._stop.is_set():
                 self._fail(self._because(error) if isinstance(error, OSError) else error)
@@ -237,55 +191,11 @@ class SupervisedDriver:
         if why == "ended":
             wait_for_keeper(record)
             self._delays = 0 if time.monotonic() - began >= self._settings.steady else self._delays
-            ending = self._unavailable(how_it_ended(record, self.places), hint=f"see {self.places.log_file}")
+            ending = unavailable(self.places, how_it_ended(record, self.places), hint=f"see {self.places.log_file}")
             self._fail(ending, started=True)
             self._pause(driver)
         elif why == "outdated":
-            self._replace(record)
-
-    def _start_or_adopt(self, driver: InstalledDriver | None) -> ProcessRecord:
-        deadline = time.monotonic() + self._settings.start_timeout
-        self.places.prepare()
-        if not self._users.held and not self._users.lock(deadline - time.monotonic(), shared=True, stop=self._stop):
-            raise self._unavailable("its last process is still ending")
-        with locked(self.places.start_lock, deadline - time.monotonic(), stop=self._stop) as mine:
-            if not mine:
-                raise self._unavailable("another process has been starting it all the time")
-            record = self._running()
-            if record is not None and self._outdated(record, driver) and self._alone():
-                end_process(record, self.places, self._settings.launch)
-            record = self._running()
-            adopted = record is not None
-            if record is None:
-                if driver is None:
-                    raise self._unavailable("it is not installed any more")
-                record = start_process(driver, self.places, self._node_name, self._settings.launch)
-            self._seen = driver.identity if driver is not None else ()
-            try:
-                self._connect(record, deadline)
-            except Exception:
-                self._connection.disconnect()
-                if not (adopted and record.keep_alive):  # mounts may still be served by what does not answer us
-                    end_process(record, self.places, self._settings.launch)
-                raise
-            return record
-
-    def _connect(self, record: ProcessRecord, deadline: float) -> None:
-        with opened(record.process) as pidfd:
-            try:
-                if pidfd is None:
-                    raise self._unavailable("it has ended")
-                self._connection.connect(record, Waiting(self.name, deadline, pidfd, self._stop, self._note))
-            except StorageDriverError as error:
-                if self._stop.is_set() or is_alive(record.process):
-                    if not error.call:  # it does not even answer
-                        error.reason += quoted_log(self.places, record.instance)
-                    error.hint = error.hint or f"see {self.places.log_file}"
-                    raise
-                wait_for_keeper(record)
-                raise self._unavailable(
-                    how_it_ended(record, self.places), hint=f"see {self.places.log_file}"
-                ) from error
+            self._process.replace(record)
 
     def _watch(self, record: ProcessRecord) -> str:
         """Until the process ends or has to; tells why: "ended", "outdated", "stopped"."""
@@ -301,64 +211,11 @@ class SupervisedDriver:
                     return "ended"
                 if not is_alive(record.keeper):
                     rotate_log(self.places.log_file, launch.log_bytes, launch.log_parts)
-                driver = self._find()
-                if (
-                    driver is not None
-                    and driver.identity != self._seen
-                    and self._outdated(record, driver)
-                    and not driver.problem
-                    and not self._connection.busy()
-                ):
+                if self._process.to_replace(record):
                     return "outdated"
         return "stopped"
 
-    def _outdated(self, record: ProcessRecord, driver: InstalledDriver | None) -> bool:
-        """Whether it was started from another installation, and can be replaced without harm to any mount."""
-        if driver is None or record.identity == driver.identity:
-            return False
-        return not (record.keep_alive and self._connection.mounts_need_it())
-
-    def _replace(self, record: ProcessRecord) -> None:
-        """End the process so that the next turn starts the version that is installed now."""
-        with locked(self.places.start_lock, self._settings.start_timeout, stop=self._stop) as mine:
-            running = self._running()
-            if mine and running is not None and running.instance == record.instance:
-                logger.info("a CSI driver was installed anew and is restarted: driver=%s", self.name)
-                end_process(record, self.places, self._settings.launch)
-
-    def _alone(self) -> bool:
-        """Whether no other host needs the driver. Hosts of different environments must not fight over its version."""
-        alone = self._users.try_lock()
-        return self._users.lock(self._settings.start_timeout, shared=True, stop=self._stop) and alone
-
-    def _let_go(self) -> None:
-        """This host needs it no more: end it when nobody does."""
-        self._connection.disconnect()
-        record = self._running()
-        try:
-            if record is None or not self._users.held or self._stays(record):
-                return
-            seconds = self._settings.close_timeout
-            if self._users.try_lock():  # nobody else: until it has ended nobody can begin to use it
-                end_process(record, self.places, self._settings.launch, patience=seconds)
-            else:
-                # Another host has it, or the keeper, which looked in this very moment: then it is ending, and this
-                # waits for that.
-                self._users.lock(seconds, shared=True)
-        finally:
-            self._users.release()
-            if self._state is not DriverState.FAILED:
-                self._set(DriverState.STOPPED)
-
-    def _stays(self, record: ProcessRecord) -> bool:
-        """Whether it is left to the next host, for its mounts. Uninstalled and without any it has no next one."""
-        return record.keep_alive and (self._find() is not None or self._connection.mounts_need_it())
-
     # --- state ------------------------------------------------------------------------------------------------
-
-    def _running(self) -> ProcessRecord | None:
-        record = read_process(self.places)
-        return record if record is not None and record.alive else None
 
     def _set(self, state: DriverState) -> None:
         with self._condition:
@@ -397,14 +254,9 @@ class SupervisedDriver:
                 self._delays = 0
                 return
 
-    def _unavailable(self, reason: str, *, hint: str = "") -> StorageDriverUnavailableError:
-        return StorageDriverUnavailableError(
-            reason, driver=self.name, action=f"starting the CSI driver {self.name}", hint=hint
-        )
-
     def _because(self, error: OSError) -> StorageDriverUnavailableError:
         where = f" ({os.fsdecode(error.filename)})" if error.filename else ""
-        return self._unavailable(f"{os.strerror(error.errno) if error.errno else error}{where}")
+        return unavailable(self.places, f"{os.strerror(error.errno) if error.errno else error}{where}")
 
     def _told(self, error: VolumeHostError) -> StorageDriverUnavailableError:
         """The error for one more caller, with the time of the next try."""

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from volumehost.api.client import ApiClient
     from volumehost.api.objects import KubeObject, Pod
-    from volumehost.api.store import EmbeddedStore
     from volumehost.node.containers import ContainerMounts
     from volumehost.node.explaining.explanation import PodExplanation
     from volumehost.node.status import PodStatus
@@ -34,13 +33,14 @@ class AgentManager:
     """The manager of a running agent. A context manager; a PodManager. Safe for threads.
 
     :param root_dir: the agent's root directory, links resolved.
-    :param open_api: opens the store that the agent works on, closed with the manager.
+    :param open_api: opens the API objects that the agent works on, when they are first asked for; its caller closes
+        them.
     """
 
-    def __init__(self, root_dir: str, open_api: Callable[[], EmbeddedStore]) -> None:
+    def __init__(self, root_dir: str, open_api: Callable[[], ApiClient]) -> None:
         self.root_dir = root_dir
         self._open_api = open_api
-        self._api: EmbeddedStore | None = None
+        self._api: ApiClient | None = None
         self._connection = Connection(f"{root_dir}/{SOCKET_NAME}")
 
     def __enter__(self) -> Self:
@@ -56,8 +56,6 @@ class AgentManager:
     ) -> None:
         """Hang up."""
         self._connection.close()
-        if self._api is not None:
-            self._api.close()
 
     @property
     def api(self) -> ApiClient:

@@ -15,18 +15,21 @@ from volumehost.api.validation import validate_create
 from volumehost.errors import InvalidObjectError, ManifestError, VolumeHostError
 
 
-def check_manifests(manifests: Sequence[Manifest], namespace: str = "") -> list[Manifest]:
+def check_manifests(
+    manifests: Sequence[Manifest], namespace: str = "", default: str = DEFAULT_NAMESPACE
+) -> list[Manifest]:
     """The manifests with their namespaces filled in, all of them valid and named.
 
-    :param namespace: for objects that name none; one that names another is an error then. "" means ``default``, and
-        objects may name any.
+    :param namespace: for objects that name none; one that names another is an error then. "" means that
+        they may name any.
+    :param default: for objects that name none when ``namespace`` is "".
     :raises ExceptionGroup: one error for each object that is wrong; ManifestErrors name file, document and line.
     """
     checked: list[Manifest] = []
     errors: list[Exception] = []
     for manifest in manifests:
         try:
-            placed = _with_namespace(manifest, namespace)
+            placed = _with_namespace(manifest, namespace, default)
             _validate(placed)
         except VolumeHostError as error:
             errors.append(error)
@@ -37,7 +40,7 @@ def check_manifests(manifests: Sequence[Manifest], namespace: str = "") -> list[
     return checked
 
 
-def _with_namespace(manifest: Manifest, namespace: str) -> Manifest:
+def _with_namespace(manifest: Manifest, namespace: str, default: str) -> Manifest:
     if not manifest.kind.namespaced:
         return manifest
     found = manifest.obj.metadata.namespace
@@ -52,7 +55,7 @@ def _with_namespace(manifest: Manifest, namespace: str) -> Manifest:
         )
     if found:
         return manifest
-    metadata = {**(manifest.document.get("metadata") or {}), "namespace": namespace or DEFAULT_NAMESPACE}
+    metadata = {**(manifest.document.get("metadata") or {}), "namespace": namespace or default}
     document = {**manifest.document, "metadata": metadata}
     return replace(manifest, document=document, obj=msgspec.convert(document, type=manifest.kind.struct))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from volumehost.cli.options import Settings
     from volumehost.node.pod_manager import PodManager
     from volumehost.node.recorded_status import NodeStatus
+    from volumehost.node.status import PodStatus
 
 T = TypeVar("T")
 
@@ -28,6 +29,15 @@ def ask_agent(settings: Settings, question: Callable[[PodManager], T]) -> T | No
             return question(manager)
     except AgentGoneError:
         return None
+
+
+def with_agents_pods(settings: Settings, pods: Sequence[PodStatus]) -> tuple[list[PodStatus], list[str]]:
+    """The pods of a cluster, those that an agent of this machine works on as it sees them, and its notes."""
+    answer = ask_agent(settings, lambda manager: (manager.status(), manager.notes()))
+    if answer is None:
+        return list(pods), []
+    live = {each.uid: each for each in answer[0]}
+    return [live.get(each.uid, each) for each in pods], list(answer[1])
 
 
 def with_live_pods(settings: Settings, found: NodeStatus) -> NodeStatus:

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from volumehost.cli.api_choice import open_for_writing
 from volumehost.cli.command import Command
 from volumehost.cli.managing import no_wait_option, timeout_option
-from volumehost.cli.objects import open_for_writing, read_manifests, reference
+from volumehost.cli.objects import read_manifests, reference
 from volumehost.cli.options import Settings, shared_options
 from volumehost.errors import VolumeHostError
 
@@ -39,14 +40,15 @@ if TYPE_CHECKING:
 @no_wait_option
 @timeout_option("How long to wait.")
 @click.option("-R", "--recursive", is_flag=True, help="Search directories in directories too.")
-@shared_options("root-dir", "node-name", "output", "namespace")
+@shared_options("root-dir", "cluster", "node-name", "output", "namespace")
 @click.pass_obj
 def apply(settings: Settings, filenames: tuple[str, ...], *, recursive: bool, wait: bool, timeout: float) -> None:
     """Create or update objects from manifests.
 
     YAML or JSON, any number of documents. All of them are checked first: if one is invalid, nothing is applied. What
     an earlier apply set and the manifest no longer says is removed. Applying a pod mounts nothing, "volumehost mount"
-    does. Claims and snapshots are provided for before the command ends, as far as that needs no pod.
+    does. Claims and snapshots are provided for before the command ends, as far as that needs no pod; in a cluster only
+    snapshots are waited for.
     """
     try:
         manifests = read_manifests(filenames, settings, recursive=recursive)
@@ -70,7 +72,7 @@ def apply(settings: Settings, filenames: tuple[str, ...], *, recursive: bool, wa
                 results.append(_as_data(manifest, applied))
                 wishes += of_applied(store, manifest.kind, applied.object)
         if wait and wishes:
-            errors += settle(settings, wishes, timeout)
+            errors += settle(settings, store, wishes, timeout)
     if settings.output in {"json", "yaml"}:
         from volumehost.cli.output import echo_data
 

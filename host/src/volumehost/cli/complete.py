@@ -66,7 +66,7 @@ def kinds(ctx: click.Context) -> Iterable[tuple[str, str]]:  # noqa: ARG001 - a 
 @completer
 def object_names(ctx: click.Context) -> Iterable[tuple[str, str]]:
     """Names of the objects of the kind that stands before."""
-    from volumehost.cli.objects import open_for_reading
+    from volumehost.cli.api_choice import open_for_reading
 
     settings = ctx.ensure_object(Settings)
     found = []
@@ -81,7 +81,7 @@ def object_names(ctx: click.Context) -> Iterable[tuple[str, str]]:
 def pod_names(ctx: click.Context) -> Iterable[tuple[str, str]]:
     """Names of pods."""
     from volumehost.api.objects import Pod
-    from volumehost.cli.objects import open_for_reading
+    from volumehost.cli.api_choice import open_for_reading
 
     settings = ctx.ensure_object(Settings)
     with open_for_reading(settings) as store:
@@ -92,7 +92,7 @@ def pod_names(ctx: click.Context) -> Iterable[tuple[str, str]]:
 def claim_names(ctx: click.Context) -> Iterable[tuple[str, str]]:
     """Names of claims, with their sizes."""
     from volumehost.api.objects import PersistentVolumeClaim
-    from volumehost.cli.objects import open_for_reading
+    from volumehost.cli.api_choice import open_for_reading
 
     settings = ctx.ensure_object(Settings)
     with open_for_reading(settings) as store:
@@ -104,7 +104,7 @@ def claim_names(ctx: click.Context) -> Iterable[tuple[str, str]]:
 def snapshot_names(ctx: click.Context) -> Iterable[tuple[str, str]]:
     """Names of snapshots, with the claims that they were taken of."""
     from volumehost.api.objects import VolumeSnapshot
-    from volumehost.cli.objects import open_for_reading
+    from volumehost.cli.api_choice import open_for_reading
 
     settings = ctx.ensure_object(Settings)
     with open_for_reading(settings) as store:
@@ -116,7 +116,7 @@ def snapshot_names(ctx: click.Context) -> Iterable[tuple[str, str]]:
 def namespaces(ctx: click.Context) -> Iterable[tuple[str, str]]:
     """Namespaces that hold something."""
     from volumehost.api.kinds import KINDS
-    from volumehost.cli.objects import open_for_reading
+    from volumehost.cli.api_choice import open_for_reading
 
     with open_for_reading(ctx.ensure_object(Settings)) as store:
         found = {

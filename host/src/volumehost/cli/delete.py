@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING
 
 import click
 
+from volumehost.cli.api_choice import open_for_writing
 from volumehost.cli.command import Command
 from volumehost.cli.complete import kinds as complete_kinds
 from volumehost.cli.complete import object_names
 from volumehost.cli.managing import make_room, no_wait_option, root_dir_exists, timeout_option, volume_manager
-from volumehost.cli.objects import KindType, NameType, open_for_writing, read_manifests, reference, targets
+from volumehost.cli.objects import KindType, NameType, read_manifests, reference, targets
 from volumehost.cli.options import Settings, shared_options
 from volumehost.errors import ObjectNotFoundError, VolumeHostError
 
 if TYPE_CHECKING:
+    from volumehost.api.client import ApiClient
     from volumehost.api.kinds import Kind
     from volumehost.api.objects import KubeObject
-    from volumehost.api.store import EmbeddedStore
     from volumehost.cli.wish import Wish
 
     Target = tuple[Kind[KubeObject], str, str]
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 )
 @no_wait_option
 @timeout_option("How long to wait for volumes to be unmounted, and for the controllers.")
-@shared_options("root-dir", "node-name", "output", "namespace")
+@shared_options("root-dir", "cluster", "node-name", "output", "namespace")
 @click.pass_obj
 def delete(
     settings: Settings,
@@ -60,22 +61,25 @@ def delete(
     """Delete objects by name or by manifest.
 
     The volumes of a mounted pod are unmounted first. With a claim goes the volume that was made for it, if its policy
-    says so. An object that others still need (finalizers) is marked and goes when they let go of it.
+    says so. An object that others still need (finalizers) is marked and goes when they let go of it. A cluster's pod
+    ends with its containers; whoever runs them on its node deletes it.
     """
     wanted = _wanted(settings, kinds, names, filenames)
-    if not root_dir_exists(settings):
+    if not settings.cluster and not root_dir_exists(settings):
         kind, name, namespace = wanted[0]
         raise ObjectNotFoundError(
             f"there is no {kind.describe(name, namespace)}: the root directory {settings.root} does not exist",
             subject=name,
             hint="another root directory is given with --root-dir",
         )
-    make_room(settings)
+    if not settings.cluster:
+        make_room(settings)
     deadline = time.monotonic() + timeout
     errors: list[Exception] = []
     marked: list[Target] = []
     wishes: list[Wish] = []
     with open_for_writing(settings) as store:
+        from volumehost.cli.cluster_wait import to_be_gone
         from volumehost.cli.wishes import of_deleted, settle
 
         for kind, name, namespace in wanted:
@@ -86,9 +90,12 @@ def delete(
                 errors.append(error)
             else:
                 marked.append((kind, name, namespace))
-                wishes += of_deleted(store, kind, before)
+                if settings.cluster:
+                    wishes.append(to_be_gone(store, kind.struct, before, kind.describe(name, namespace)))
+                else:
+                    wishes += of_deleted(store, kind, before)
         if wait:
-            errors += settle(settings, wishes, max(0.0, deadline - time.monotonic()))
+            errors += settle(settings, store, wishes, max(0.0, deadline - time.monotonic()))
         results = [
             {"kind": kind.kind, "namespace": namespace, "name": name, "outcome": _outcome(store, kind, name, namespace)}
             for kind, name, namespace in marked
@@ -122,19 +129,19 @@ def _wanted(
     ]
 
 
-def _delete(settings: Settings, store: EmbeddedStore, kind: Kind[KubeObject], obj: KubeObject, deadline: float) -> None:
+def _delete(settings: Settings, store: ApiClient, kind: Kind[KubeObject], obj: KubeObject, deadline: float) -> None:
     from volumehost.api.objects import Pod
     from volumehost.node.pod_objects import FINALIZER, mark_workload_ended
 
     metadata = obj.metadata
-    if isinstance(obj, Pod) and FINALIZER in metadata.finalizers:
+    if isinstance(obj, Pod) and FINALIZER in metadata.finalizers and not settings.cluster:
         mark_workload_ended(store, obj)  # whoever comes next goes on, should this process be killed
         _unmount(settings, store, (kind, metadata.name, metadata.namespace), deadline)
     else:
         store.delete(kind.struct, metadata.name, metadata.namespace, uid=metadata.uid)
 
 
-def _outcome(store: EmbeddedStore, kind: Kind[KubeObject], name: str, namespace: str) -> str:
+def _outcome(store: ApiClient, kind: Kind[KubeObject], name: str, namespace: str) -> str:
     try:
         left = store.get(kind.struct, name, namespace).metadata
     except ObjectNotFoundError:
@@ -144,7 +151,7 @@ def _outcome(store: EmbeddedStore, kind: Kind[KubeObject], name: str, namespace:
     return f"marked, kept by {', '.join(left.finalizers)}"
 
 
-def _unmount(settings: Settings, store: EmbeddedStore, target: Target, deadline: float) -> None:
+def _unmount(settings: Settings, store: ApiClient, target: Target, deadline: float) -> None:
     """Unmount the pod's volumes, which deletes it; whoever has the root directory now may do it in our stead."""
     kind, name, namespace = target
 

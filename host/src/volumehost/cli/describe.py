@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from volumehost.cli.api_choice import open_for_reading
 from volumehost.cli.columns import parse_time, since
 from volumehost.cli.command import Command
 from volumehost.cli.complete import kinds as complete_kinds
 from volumehost.cli.complete import object_names
 from volumehost.cli.describing import describe_object
-from volumehost.cli.objects import KindType, NameType, open_for_reading, targets
+from volumehost.cli.objects import KindType, NameType, targets
 from volumehost.cli.options import Settings, shared_options
 from volumehost.cli.tables import format_table, printable
 
 if TYPE_CHECKING:
+    from volumehost.api.client import ApiClient
     from volumehost.api.kinds import Kind
     from volumehost.api.objects import Event, KubeObject
-    from volumehost.api.store import EmbeddedStore
+    from volumehost.node.status import PodStatus
 
 
 @click.command(
@@ -30,7 +33,7 @@ if TYPE_CHECKING:
 )
 @click.argument("kinds", metavar="KIND[/NAME]", type=KindType(), shell_complete=complete_kinds)
 @click.argument("names", metavar="[NAME]...", nargs=-1, type=NameType(), shell_complete=object_names)
-@shared_options("root-dir", "namespace")
+@shared_options("root-dir", "cluster", "namespace")
 @click.pass_obj
 def describe(settings: Settings, kinds: list[tuple[Kind[KubeObject], str]], names: tuple[str, ...]) -> None:
     """Show one object in full, with its events.
@@ -52,25 +55,37 @@ def describe(settings: Settings, kinds: list[tuple[Kind[KubeObject], str]], name
     click.echo("\n\n".join(parts), nl=False)
 
 
-def _describe(settings: Settings, store: EmbeddedStore, obj: KubeObject) -> str:
+def _describe(settings: Settings, store: ApiClient, obj: KubeObject) -> str:
     text = describe_object(obj)
     if obj.kind == "Pod":
         text += _volumes(settings, store, obj)
     return text + _events(store, obj)
 
 
-def _volumes(settings: Settings, store: EmbeddedStore, pod: Any) -> str:
+def _volumes(settings: Settings, store: ApiClient, pod: Any) -> str:
     from volumehost.cli.pod_report import unready_lines, volume_table
-    from volumehost.node.recorded_status import read_status
 
-    for status in read_status(settings.root, api=store).pods:
+    where = "in the cluster" if settings.cluster else "on this node"
+    for status in _statuses(settings, store, pod):
         if status.uid == pod.metadata.uid and status.volumes:
             text = volume_table([status], with_pod=False) + "".join(f"{line}\n" for line in unready_lines([status]))
-            return f"Volumes on this node ({status.state}):\n{_indented(text)}"
-    return "Volumes on this node: none\n"
+            return f"Volumes {where} ({status.state}):\n{_indented(text)}"
+    return f"Volumes {where}: none\n"
 
 
-def _events(store: EmbeddedStore, obj: KubeObject) -> str:
+def _statuses(settings: Settings, store: ApiClient, pod: Any) -> Sequence[PodStatus]:
+    if settings.cluster:
+        from volumehost.cli.agent_view import with_agents_pods
+        from volumehost.node.explaining.in_cluster import cluster_status
+
+        found = cluster_status(store, pod.metadata.namespace, pod.metadata.name)
+        return with_agents_pods(settings, found)[0]
+    from volumehost.node.recorded_status import read_status
+
+    return read_status(settings.root, api=store).pods
+
+
+def _events(store: ApiClient, obj: KubeObject) -> str:
     from volumehost.api.objects import Event
 
     events = [event for event in store.list(Event).items if _concerns(event, obj)]

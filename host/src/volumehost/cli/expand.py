@@ -16,8 +16,8 @@ from volumehost.cli.wish import Wish, bring_about, existing_store
 from volumehost.errors import FailedPreconditionError, InfeasibleError, ObjectNotFoundError, VolumeHostError
 
 if TYPE_CHECKING:
+    from volumehost.api.client import ApiClient
     from volumehost.api.objects import PersistentVolumeClaim, Pod
-    from volumehost.api.store import EmbeddedStore
     from volumehost.sdk.quantity import Quantity
 
 _INFEASIBLE = ("ControllerResizeInfeasible", "NodeResizeInfeasible")
@@ -34,7 +34,7 @@ _INFEASIBLE = ("ControllerResizeInfeasible", "NodeResizeInfeasible")
 @click.argument("size", type=SizeType())
 @click.option("--wait/--no-wait", default=True, help="Wait until the volume has the size.  [default: wait]")
 @timeout_option("How long to wait.")
-@shared_options("root-dir", "node-name", "output", "namespace")
+@shared_options("root-dir", "cluster", "node-name", "output", "namespace")
 @click.pass_obj
 def expand(settings: Settings, claim: str, size: Quantity, *, wait: bool, timeout: float) -> None:
     """Give a claim's volume a larger size.
@@ -47,11 +47,11 @@ def expand(settings: Settings, claim: str, size: Quantity, *, wait: bool, timeou
     with existing_store(settings, f"claim {settings.namespace}/{name}") as store:
         found = _ask(store, name, settings.namespace, size)
         if wait:
-            bring_about(settings, _wish(store, found, size), timeout)
+            bring_about(settings, store, _wish(store, found, size, in_cluster=settings.cluster), timeout)
         _print(settings, _claim(store, found), size)
 
 
-def _ask(store: EmbeddedStore, name: str, namespace: str, size: Quantity) -> PersistentVolumeClaim:
+def _ask(store: ApiClient, name: str, namespace: str, size: Quantity) -> PersistentVolumeClaim:
     """Write the wish into the claim, when the claim can grow to that size.
 
     :raises FailedPreconditionError: it cannot.
@@ -91,12 +91,12 @@ def _ask(store: EmbeddedStore, name: str, namespace: str, size: Quantity) -> Per
     return store.patch(PersistentVolumeClaim, name, patch, namespace)
 
 
-def _wish(store: EmbeddedStore, claim: PersistentVolumeClaim, size: Quantity) -> Wish:
+def _wish(store: ApiClient, claim: PersistentVolumeClaim, size: Quantity, *, in_cluster: bool) -> Wish:
     label = f"{claim.metadata.namespace}/{claim.metadata.name}"
 
     def is_done() -> bool:
         now = _claim(store, claim)
-        return _has(now, size) or (_waits_for_node(now) and not _mounted_pods(store, now))
+        return _has(now, size) or (_waits_for_node(now) and not _mounted_pods(store, now, in_cluster=in_cluster))
 
     def problem() -> VolumeHostError | None:
         now = _claim(store, claim)
@@ -112,11 +112,11 @@ def _wish(store: EmbeddedStore, claim: PersistentVolumeClaim, size: Quantity) ->
         is_done,
         lambda: [_claim(store, claim)],
         problem,
-        lambda: _mounted_pods(store, claim),
+        lambda: _mounted_pods(store, claim, in_cluster=in_cluster),
     )
 
 
-def _claim(store: EmbeddedStore, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
+def _claim(store: ApiClient, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
     """The claim as it is now.
 
     :raises ObjectNotFoundError: it is gone.
@@ -141,14 +141,18 @@ def _waits_for_node(claim: PersistentVolumeClaim) -> bool:
     return _state(claim) in {"NodeResizePending", "NodeResizeInProgress"}
 
 
-def _mounted_pods(store: EmbeddedStore, claim: PersistentVolumeClaim) -> list[Pod]:
-    """The pods that have the claim mounted here, so that its filesystem is grown now."""
+def _mounted_pods(store: ApiClient, claim: PersistentVolumeClaim, *, in_cluster: bool) -> list[Pod]:
+    """The pods that have the claim mounted, here or on a node of the cluster, so that its filesystem is grown now."""
     from volumehost.api.objects import Pod
     from volumehost.control.scheduling import claims_of
     from volumehost.node.pod_objects import FINALIZER
+    from volumehost.node.pods import workload_has_ended
 
     pods = store.list(Pod, claim.metadata.namespace).items
-    return [pod for pod in pods if FINALIZER in pod.metadata.finalizers and claim.metadata.name in claims_of(pod)]
+    users = [pod for pod in pods if claim.metadata.name in claims_of(pod)]
+    if in_cluster:
+        return [pod for pod in users if pod.spec.node_name and not workload_has_ended(pod)]
+    return [pod for pod in users if FINALIZER in pod.metadata.finalizers]
 
 
 def _print(settings: Settings, claim: PersistentVolumeClaim, size: Quantity) -> None:

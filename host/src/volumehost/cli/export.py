@@ -47,7 +47,7 @@ FORMATS = ("oci", "podman", "docker", "bwrap", "json")
     help="With --container: print this config.json of an OCI runtime with the volumes in it.",
 )
 @timeout_option("How long to wait while another process works on the root directory.")
-@shared_options("root-dir", "node-name", "output", "namespace")
+@shared_options("root-dir", "cluster", "node-name", "output", "namespace")
 @click.pass_obj
 def export(
     settings: Settings, pod: str, *, format_name: str | None, container: str | None, config: str | None, timeout: float

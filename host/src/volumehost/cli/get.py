@@ -7,18 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from volumehost.cli.api_choice import open_for_reading
 from volumehost.cli.columns import columns_for
 from volumehost.cli.command import Command
 from volumehost.cli.complete import kinds as complete_kinds
 from volumehost.cli.complete import object_names
-from volumehost.cli.objects import KindType, NameType, open_for_reading, reference, targets
+from volumehost.cli.objects import KindType, NameType, reference, targets
 from volumehost.cli.options import Settings, shared_options
 from volumehost.cli.tables import format_table
 
 if TYPE_CHECKING:
+    from volumehost.api.client import ApiClient
     from volumehost.api.kinds import Kind
     from volumehost.api.objects import KubeObject
-    from volumehost.api.store import EmbeddedStore
 
 
 @click.command(
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 @click.option("-l", "--selector", metavar="LABELS", help="Only objects with these labels: app=web,tier!=cache.")
 @click.option("-A", "--all-namespaces", is_flag=True, help="Objects of every namespace.")
 @click.option("--show-managed-fields", is_flag=True, help="Keep metadata.managedFields in json and yaml.")
-@shared_options("root-dir", "output", "namespace")
+@shared_options("root-dir", "cluster", "output", "namespace")
 @click.pass_obj
 def get(
     settings: Settings,
@@ -68,7 +69,7 @@ def get(
 
 
 def _find(
-    store: EmbeddedStore, kind: Kind[KubeObject], name: str, namespace: str | None, selector: str | None
+    store: ApiClient, kind: Kind[KubeObject], name: str, namespace: str | None, selector: str | None
 ) -> list[KubeObject]:
     if name:
         return [store.get(kind.struct, name, (namespace or "") if kind.namespaced else "")]

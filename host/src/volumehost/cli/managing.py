@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 import click
 
+from volumehost.cli.api_choice import open_for_writing
 from volumehost.cli.durations import DurationType
 from volumehost.errors import FailedPreconditionError
 
 if TYPE_CHECKING:
+    from volumehost.api.client import ApiClient
     from volumehost.cli.options import Settings
     from volumehost.node.pod_manager import PodManager
 
@@ -57,10 +59,12 @@ def volume_manager(
 ) -> Iterator[PodManager | None]:
     """A manager at work on the root directory, as soon as no other process has it; None when ``unless`` came true.
 
-    While an agent has the root directory, it is the agent's. One of its own first checks that this process can mount at
-    all, before anything is made. The command's own output has to wait for the end of the block.
+    While an agent has the root directory, it is the agent's; in a cluster there must be one. One of its own first
+    checks that this process can mount at all, before anything is made. The command's own output has to wait for the
+    end of the block.
 
     :raises MissingPrivilegeError: it cannot.
+    :raises AgentGoneError: a cluster is meant, and no agent is at work here.
     :raises WaitTimeoutError: another process kept the root directory for ``timeout`` seconds.
     """
     from volumehost.cli.streams import plugins_print_to_stderr
@@ -68,6 +72,11 @@ def volume_manager(
     from volumehost.mount.privileges import check_mount_privileges
     from volumehost.node.manager import VolumeManager
     from volumehost.node.turn import manager_in_turn
+
+    if settings.cluster:
+        with agent_manager(settings) as agent:
+            yield agent
+        return
 
     def make() -> VolumeManager:
         check_mount_privileges()
@@ -89,13 +98,14 @@ def agent_manager(settings: Settings) -> Iterator[PodManager]:
     :raises AgentGoneError: none is there.
     """
     from volumehost.agent.client import AgentManager
-    from volumehost.api.store import EmbeddedStore
-    from volumehost.hosts.layout import Layout
     from volumehost.hosts.root_dir import resolve_root_dir
 
-    root_dir = resolve_root_dir(settings.root)
-    with AgentManager(root_dir, lambda: EmbeddedStore(Layout(root_dir).store_file())) as manager:
-        yield manager
+    with ExitStack() as stack:
+
+        def open_api() -> ApiClient:
+            return stack.enter_context(open_for_writing(settings))
+
+        yield stack.enter_context(AgentManager(resolve_root_dir(settings.root), open_api))
 
 
 def at_work(manager: PodManager | None) -> PodManager:

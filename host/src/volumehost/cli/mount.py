@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from volumehost.cli.api_choice import refuse_cluster
 from volumehost.cli.command import Command
 from volumehost.cli.complete import pod_names
 from volumehost.cli.managing import at_work, timeout_option, volume_manager
@@ -55,7 +56,7 @@ ATTEMPTS = 3
 )
 @click.option("--wait/--no-wait", default=True, help="Wait until every volume is mounted.  [default: wait]")
 @timeout_option("How long to wait.")
-@shared_options("root-dir", "node-name", "output", "namespace")
+@shared_options("root-dir", "cluster", "node-name", "output", "namespace")
 @click.pass_obj
 def mount(settings: Settings, pod: str | None, filenames: tuple[str, ...], *, wait: bool, timeout: float) -> None:
     """Mount every volume of a pod and print where.
@@ -64,6 +65,7 @@ def mount(settings: Settings, pod: str | None, filenames: tuple[str, ...], *, wa
     as it is, so the command can be repeated. When a volume fails the others are mounted all the same, and the exit
     code is 1. Mounts stay when the command ends; "volumehost unmount" takes them away.
     """
+    refuse_cluster(settings, "mounting", "apply the pod, with spec.nodeName or a scheduler: its node's agent mounts it")
     if pod is None and not filenames:
         raise click.UsageError("name a POD, or give manifests with -f")
     name = choose_pod(settings, pod) if pod is not None else None

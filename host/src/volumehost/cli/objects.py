@@ -1,4 +1,4 @@
-"""What the commands on API objects share: the store, kinds as people write them, manifests."""
+"""What the commands on API objects share: kinds as people write them, manifests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from volumehost.api.kinds import Kind
     from volumehost.api.manifests import Manifest
     from volumehost.api.objects import KubeObject
-    from volumehost.api.store import EmbeddedStore
     from volumehost.cli.options import Settings
 
 if TYPE_CHECKING:
@@ -78,24 +77,6 @@ def targets(kinds: Sequence[tuple[Kind[KubeObject], str]], names: Sequence[str])
     return list(kinds)
 
 
-def open_for_reading(settings: Settings) -> EmbeddedStore:
-    """The embedded store, to look at: nothing is made, and no right to write is needed."""
-    from volumehost.api.read_only_store import ReadOnlyStore
-    from volumehost.hosts.layout import Layout
-    from volumehost.hosts.root_dir import resolve_root_dir
-
-    return ReadOnlyStore(Layout(resolve_root_dir(settings.root)).store_file())
-
-
-def open_for_writing(settings: Settings) -> EmbeddedStore:
-    """The embedded store; the root directory is made when it is not there."""
-    from volumehost.api.store import EmbeddedStore
-    from volumehost.hosts.layout import Layout
-    from volumehost.hosts.root_dir import prepare_root_dir
-
-    return EmbeddedStore(Layout(prepare_root_dir(settings.root)).store_file())
-
-
 def read_manifests(paths: Sequence[str], settings: Settings, *, recursive: bool = False) -> list[Manifest]:
     """All objects of the manifests, every one of them checked; warns of fields that are not known.
 
@@ -110,7 +91,7 @@ def read_manifests(paths: Sequence[str], settings: Settings, *, recursive: bool 
         for path, hint in manifest.unknown_fields:
             more = f": {hint}" if hint else ""
             click.echo(f"warning: {printable(manifest.place)}: unknown field {printable(path + more)}", err=True)
-    return check_manifests(loaded, settings.namespace if settings.namespace_given else "")
+    return check_manifests(loaded, settings.namespace if settings.namespace_given else "", settings.namespace)
 
 
 def reference(kind: Kind[KubeObject], name: str) -> str:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     help="Manifest that counts as applied: a file, a directory, or -; may be given more than once.",
 )
 @click.option("--unmount", "unmounting", is_flag=True, help="Plan to unmount POD.")
-@shared_options("root-dir", "node-name", "output", "namespace")
+@shared_options("root-dir", "cluster", "node-name", "output", "namespace")
 @click.pass_context
 def plan(ctx: click.Context, pod: str | None, filenames: tuple[str, ...], *, unmounting: bool) -> None:
     """Show what would be done to mount the volumes of a pod, without doing it.

@@ -62,7 +62,7 @@ def tell_where(error: VolumeHostError, settings: Settings, namespace: str, name:
 
 def _namespaces_with(settings: Settings, name: str | None) -> list[str]:
     from volumehost.api.objects import Pod
-    from volumehost.cli.objects import open_for_reading
+    from volumehost.cli.api_choice import open_for_reading
 
     try:
         with open_for_reading(settings) as store:

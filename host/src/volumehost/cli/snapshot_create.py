@@ -15,8 +15,8 @@ from volumehost.cli.snapshot_report import current, echo_outcome, snapshot_data,
 from volumehost.cli.wish import Wish, bring_about, existing_store
 
 if TYPE_CHECKING:
+    from volumehost.api.client import ApiClient
     from volumehost.api.objects import VolumeSnapshot
-    from volumehost.api.store import EmbeddedStore
 
 
 @click.command(
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 )
 @click.option("--wait/--no-wait", default=True, help="Wait until it is ready to be restored.  [default: wait]")
 @timeout_option("How long to wait.")
-@shared_options("root-dir", "node-name", "output", "namespace")
+@shared_options("root-dir", "cluster", "node-name", "output", "namespace")
 @click.pass_obj
 def create(
     settings: Settings,
@@ -78,12 +78,12 @@ def create(
                 lambda: bool(current(store, made).status.ready_to_use),
                 lambda: with_content(store, made),
             )
-            bring_about(settings, wish, timeout)
+            bring_about(settings, store, wish, timeout)
         now = current(store, made)
     echo_outcome(settings, f"volumesnapshot/{name}", state_of(now) if wait else "asked for", snapshot_data(now))
 
 
-def _of_claim(store: EmbeddedStore, namespace: str, name: str, claim: str, class_name: str | None) -> VolumeSnapshot:
+def _of_claim(store: ApiClient, namespace: str, name: str, claim: str, class_name: str | None) -> VolumeSnapshot:
     from volumehost.api.objects import ObjectMeta, PersistentVolumeClaim, VolumeSnapshot
 
     store.get(PersistentVolumeClaim, claim.removeprefix("pvc/"), namespace)
@@ -94,7 +94,7 @@ def _of_claim(store: EmbeddedStore, namespace: str, name: str, claim: str, class
 
 
 def _of_handle(
-    store: EmbeddedStore, namespace: str, name: str, source: tuple[str, str], class_name: str | None
+    store: ApiClient, namespace: str, name: str, source: tuple[str, str], class_name: str | None
 ) -> VolumeSnapshot:
     """The snapshot and the content by which the driver's own is known; the content first, as it is found by name."""
     from volumehost.api.objects import ObjectMeta, ObjectReference, VolumeSnapshot, VolumeSnapshotContent

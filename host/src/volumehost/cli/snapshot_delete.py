@@ -18,15 +18,15 @@ from volumehost.cli.wish import Wish, bring_about, existing_store
 from volumehost.errors import VolumeHostError
 
 if TYPE_CHECKING:
+    from volumehost.api.client import ApiClient
     from volumehost.api.objects import VolumeSnapshot
-    from volumehost.api.store import EmbeddedStore
 
 
 @click.command(cls=Command, examples=(("", "volumehost snapshot delete monday tuesday"),))
 @click.argument("names", metavar="SNAPSHOT...", nargs=-1, required=True, type=NameType(), shell_complete=snapshot_names)
 @click.option("--wait/--no-wait", default=True, help="Wait until they are gone.  [default: wait]")
 @timeout_option("How long to wait.")
-@shared_options("root-dir", "node-name", "output", "namespace")
+@shared_options("root-dir", "cluster", "node-name", "output", "namespace")
 @click.pass_obj
 def delete(settings: Settings, names: tuple[str, ...], *, wait: bool, timeout: float) -> None:
     """Delete snapshots.
@@ -47,7 +47,7 @@ def delete(settings: Settings, names: tuple[str, ...], *, wait: bool, timeout: f
         for snapshot in marked:
             try:
                 if wait:
-                    bring_about(settings, _wish(store, snapshot), max(0.0, deadline - time.monotonic()))
+                    bring_about(settings, store, _wish(store, snapshot), max(0.0, deadline - time.monotonic()))
             except VolumeHostError as error:
                 errors.append(error)
             else:
@@ -57,7 +57,7 @@ def delete(settings: Settings, names: tuple[str, ...], *, wait: bool, timeout: f
         raise errors[0] if len(errors) == 1 else ExceptionGroup("some snapshots could not be deleted", errors)
 
 
-def _mark(store: EmbeddedStore, namespace: str, name: str) -> VolumeSnapshot:
+def _mark(store: ApiClient, namespace: str, name: str) -> VolumeSnapshot:
     from volumehost.api.objects import VolumeSnapshot
 
     return store.delete(VolumeSnapshot, name, namespace)
@@ -73,7 +73,7 @@ def _print(settings: Settings, done: Sequence[str], outcome: str) -> None:
         click.echo(f"volumesnapshot/{name}" if settings.output == "name" else f"volumesnapshot/{name} {outcome}")
 
 
-def _wish(store: EmbeddedStore, snapshot: VolumeSnapshot) -> Wish:
+def _wish(store: ApiClient, snapshot: VolumeSnapshot) -> Wish:
     from volumehost.control.writes import fresh_or_none
 
     label = f"{snapshot.metadata.namespace}/{snapshot.metadata.name}"

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from volumehost.cli.api_choice import open_for_reading
 from volumehost.cli.columns import since
 from volumehost.cli.command import Command
 from volumehost.cli.complete import driver_names
-from volumehost.cli.objects import open_for_reading
 from volumehost.cli.options import Settings, shared_options
 from volumehost.cli.snapshot_report import snapshot_data, state_of
 from volumehost.cli.tables import format_table
@@ -36,7 +36,7 @@ _PATIENCE = 30.0
 )
 @click.option("-A", "--all-namespaces", is_flag=True, help="Snapshots of every namespace.")
 @click.option("--driver", metavar="DRIVER", shell_complete=driver_names, help="Ask this driver what snapshots it has.")
-@shared_options("root-dir", "node-name", "output", "namespace")
+@shared_options("root-dir", "cluster", "node-name", "output", "namespace")
 @click.pass_obj
 def list_snapshots(settings: Settings, driver: str | None, *, all_namespaces: bool) -> None:
     """List snapshots, or what a storage driver has.

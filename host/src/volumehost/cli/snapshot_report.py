@@ -11,12 +11,12 @@ from volumehost.errors import ObjectNotFoundError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from volumehost.api.client import ApiClient
     from volumehost.api.objects import KubeObject, VolumeSnapshot
-    from volumehost.api.store import EmbeddedStore
     from volumehost.cli.options import Settings
 
 
-def current(store: EmbeddedStore, snapshot: VolumeSnapshot) -> VolumeSnapshot:
+def current(store: ApiClient, snapshot: VolumeSnapshot) -> VolumeSnapshot:
     """The snapshot as it is now.
 
     :raises ObjectNotFoundError: it is gone.
@@ -27,7 +27,7 @@ def current(store: EmbeddedStore, snapshot: VolumeSnapshot) -> VolumeSnapshot:
     return now
 
 
-def with_content(store: EmbeddedStore, snapshot: VolumeSnapshot) -> list[KubeObject]:
+def with_content(store: ApiClient, snapshot: VolumeSnapshot) -> list[KubeObject]:
     """The snapshot and its content, as far as they are there: what the controllers work on for it."""
     from volumehost.api.objects import VolumeSnapshot, VolumeSnapshotContent
     from volumehost.control.snapshot_names import content_name

@@ -17,8 +17,8 @@ from volumehost.cli.wish import Wish, bring_about, existing_store
 from volumehost.errors import FailedPreconditionError, ObjectNotFoundError
 
 if TYPE_CHECKING:
+    from volumehost.api.client import ApiClient
     from volumehost.api.objects import PersistentVolumeClaim, VolumeSnapshot
-    from volumehost.api.store import EmbeddedStore
     from volumehost.sdk.quantity import Quantity
 
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 )
 @click.option("--wait/--no-wait", default=True, help="Wait until the volume is there.  [default: wait]")
 @timeout_option("How long to wait.")
-@shared_options("root-dir", "node-name", "output", "namespace")
+@shared_options("root-dir", "cluster", "node-name", "output", "namespace")
 @click.pass_obj
 def restore(
     settings: Settings,
@@ -68,7 +68,7 @@ def restore(
                 lambda: _current(store, made).status.phase == "Bound",
                 lambda: [_current(store, made)],
             )
-            bring_about(settings, wish, timeout)
+            bring_about(settings, store, wish, timeout)
         now = _current(store, made)
     outcome = "restored" if now.status.phase == "Bound" else "asked for"
     if delayed and outcome != "restored":
@@ -77,7 +77,7 @@ def restore(
 
 
 def _claim(
-    store: EmbeddedStore, snapshot: VolumeSnapshot, new: str, size: Quantity | None, class_name: str | None
+    store: ApiClient, snapshot: VolumeSnapshot, new: str, size: Quantity | None, class_name: str | None
 ) -> PersistentVolumeClaim:
     """The claim to be made, like the one that the snapshot was taken of."""
     from volumehost.api.objects import (
@@ -100,7 +100,7 @@ def _claim(
     return claim
 
 
-def _source(store: EmbeddedStore, snapshot: VolumeSnapshot) -> PersistentVolumeClaim | None:
+def _source(store: ApiClient, snapshot: VolumeSnapshot) -> PersistentVolumeClaim | None:
     """The claim that it was taken of, when there still is one of that name."""
     from volumehost.api.objects import PersistentVolumeClaim
     from volumehost.control.writes import get_or_none
@@ -109,7 +109,7 @@ def _source(store: EmbeddedStore, snapshot: VolumeSnapshot) -> PersistentVolumeC
     return get_or_none(store, PersistentVolumeClaim, name, snapshot.metadata.namespace) if name else None
 
 
-def _volume_mode(store: EmbeddedStore, snapshot: VolumeSnapshot) -> str | None:
+def _volume_mode(store: ApiClient, snapshot: VolumeSnapshot) -> str | None:
     from volumehost.api.objects import VolumeSnapshotContent
     from volumehost.control.writes import get_or_none
 
@@ -145,7 +145,7 @@ def _size(snapshot: VolumeSnapshot, source: PersistentVolumeClaim | None, size: 
     return str(size)
 
 
-def _is_delayed(store: EmbeddedStore, claim: PersistentVolumeClaim) -> bool:
+def _is_delayed(store: ApiClient, claim: PersistentVolumeClaim) -> bool:
     from volumehost.api.objects import StorageClass
     from volumehost.control.classes import class_of_claim, default_class, is_delayed
     from volumehost.control.writes import get_or_none
@@ -154,7 +154,7 @@ def _is_delayed(store: EmbeddedStore, claim: PersistentVolumeClaim) -> bool:
     return is_delayed(get_or_none(store, StorageClass, name) if name else default_class(store))
 
 
-def _current(store: EmbeddedStore, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
+def _current(store: ApiClient, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
     now = store.get(type(claim), claim.metadata.name, claim.metadata.namespace)
     if now.metadata.uid != claim.metadata.uid:
         raise ObjectNotFoundError("the claim was deleted meanwhile", subject=claim.metadata.name)

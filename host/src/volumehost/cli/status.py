@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from volumehost.cli.agent_view import with_live_pods
+from volumehost.cli.agent_view import with_agents_pods, with_live_pods
+from volumehost.cli.api_choice import open_for_reading
 from volumehost.cli.as_given import as_given
 from volumehost.cli.command import Command
 from volumehost.cli.complete import pod_names
-from volumehost.cli.objects import NameType, open_for_reading
+from volumehost.cli.objects import NameType
 from volumehost.cli.options import Settings, shared_options
 from volumehost.cli.pod_names import choose_pod, looking_for
 from volumehost.cli.pod_report import pod_data, pod_label, unready_lines, volume_table
@@ -34,13 +36,14 @@ if TYPE_CHECKING:
 )
 @click.argument("pod", metavar="[POD]", required=False, type=NameType(), shell_complete=pod_names)
 @click.option("-w", "--watch", "watching", is_flag=True, help="Show it again whenever it changes, until Ctrl-C.")
-@shared_options("root-dir", "output", "namespace")
+@shared_options("root-dir", "cluster", "output", "namespace")
 @click.pass_obj
 def status(settings: Settings, pod: str | None, *, watching: bool) -> None:
     """Show pods, their volumes, and what is being done about them.
 
     Read from the records under the root directory and from the kernel's mount table: it changes nothing, needs no
-    right to write, and waits for no other process. Pods of every namespace are shown unless -n or POD is given.
+    right to write, and waits for no other process. Pods of every namespace are shown unless -n or POD is given. In a
+    cluster its objects tell, and of the pods of this machine the agent that works on the root directory.
 
     With --watch a terminal shows it in place; anywhere else comes a block, or a document on a line of its own, for each
     change. A pod that is watched need not be there yet.
@@ -49,7 +52,7 @@ def status(settings: Settings, pod: str | None, *, watching: bool) -> None:
     if watching:
         _watch(settings, name)
         return
-    found = with_live_pods(settings, _read(settings))
+    found = _read(settings)
     pods = _selected(settings, found, name)
     if name is not None and not pods:
         with looking_for(settings, name):
@@ -68,7 +71,7 @@ def _watch(settings: Settings, name: str | None) -> None:
     from volumehost.cli.watching import watch
 
     def read() -> tuple[NodeStatus, list[PodStatus]]:
-        found = with_live_pods(settings, _read(settings))
+        found = _read(settings)
         return found, _selected(settings, found, name)
 
     if settings.output == "name":
@@ -107,15 +110,26 @@ def _ageless(pods: list[PodStatus]) -> list[PodStatus]:
 
 
 def _read(settings: Settings) -> NodeStatus:
+    if settings.cluster:
+        return _read_cluster(settings)
     from volumehost.node.recorded_status import read_status
 
-    try:
-        store = open_for_reading(settings)
-    except StoreError:
-        # The rest is still worth knowing; the reader says what is wrong with the store.
-        return read_status(settings.root)
-    with store:
-        return read_status(settings.root, api=store)
+    with ExitStack() as stack:
+        try:
+            store = stack.enter_context(open_for_reading(settings))
+        except StoreError:
+            store = None  # the rest is still worth knowing; the reader says what is wrong with the store
+        return with_live_pods(settings, read_status(settings.root, api=store))
+
+
+def _read_cluster(settings: Settings) -> NodeStatus:
+    from volumehost.node.explaining.in_cluster import cluster_status
+    from volumehost.node.recorded_status import NodeStatus
+
+    with open_for_reading(settings) as api:
+        pods = cluster_status(api, settings.namespace if settings.namespace_given else None)
+    shown, notes = with_agents_pods(settings, pods)
+    return NodeStatus(settings.root, tuple(shown), notes=tuple(notes))
 
 
 def _print(settings: Settings, found: NodeStatus, pods: list[PodStatus]) -> None:
@@ -152,7 +166,8 @@ def _notes(settings: Settings, found: NodeStatus, pods: list[PodStatus]) -> list
     if found.manager_pid is not None:
         who = f"process {found.manager_pid}" if found.manager_pid else "a process of another container"
         lines.append(f"note: {who} works on this root directory")
-    return lines if pods else [*lines, f"No pods under {printable(found.root_dir)}."]
+    where = "in the cluster" if settings.cluster else f"under {printable(found.root_dir)}"
+    return lines if pods else [*lines, f"No pods {where}."]
 
 
 def _lines(settings: Settings, pods: list[PodStatus]) -> list[str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from volumehost.cli.api_choice import refuse_cluster
 from volumehost.cli.command import Command
 from volumehost.cli.complete import pod_names
 from volumehost.cli.managing import at_work, make_room, root_dir_exists, timeout_option, volume_manager
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 @click.argument("pods", metavar="[POD]...", nargs=-1, type=NameType(), shell_complete=pod_names)
 @click.option("--all", "all_pods", is_flag=True, help="Unmount every pod, of every namespace.")
 @timeout_option("How long to wait.")
-@shared_options("root-dir", "node-name", "output", "namespace")
+@shared_options("root-dir", "cluster", "node-name", "output", "namespace")
 @click.pass_obj
 def unmount(settings: Settings, pods: tuple[str, ...], *, all_pods: bool, timeout: float) -> None:
     """Unmount the volumes of a pod, to the last directory.
@@ -41,6 +42,7 @@ def unmount(settings: Settings, pods: tuple[str, ...], *, all_pods: bool, timeou
     is deleted from the store when nothing of it is mounted any more. Data that is not the pod's own (hostPath) stays;
     anything that something is still mounted on stays too, and is reported.
     """
+    refuse_cluster(settings, "unmounting", "delete the pod: its node's agent unmounts it once it has ended")
     if all_pods == bool(pods):
         raise click.UsageError("name a POD, or give --all" if not pods else "give either a POD or --all")
     wanted = [split_pod(settings, pod) for pod in pods]

@@ -7,18 +7,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from volumehost.cli.api_choice import open_for_writing
 from volumehost.cli.managing import root_dir_exists, volume_manager
-from volumehost.cli.objects import open_for_writing
 from volumehost.cli.progress import progress
 from volumehost.errors import ObjectNotFoundError, VolumeHostError, WaitTimeoutError
 from volumehost.mount.deadline import in_seconds
 
 if TYPE_CHECKING:
+    from volumehost.api.client import ApiClient
     from volumehost.api.objects import KubeObject, Pod
-    from volumehost.api.store import EmbeddedStore
     from volumehost.cli.options import Settings
     from volumehost.node.pod_manager import Controllers
 
@@ -44,13 +45,13 @@ class Wish:
     insists: bool = True
 
 
-def existing_store(settings: Settings, what: str) -> EmbeddedStore:
-    """The embedded store, for a wish about something that must be there.
+def existing_store(settings: Settings, what: str) -> AbstractContextManager[ApiClient]:
+    """The API objects, for a wish about something that must be there.
 
     :param what: what must be there, for the error: ``claim default/data``.
-    :raises ObjectNotFoundError: there is no root directory, and none is made.
+    :raises ObjectNotFoundError: without a cluster: there is no root directory, and none is made.
     """
-    if not root_dir_exists(settings):
+    if not settings.cluster and not root_dir_exists(settings):
         raise ObjectNotFoundError(
             f"there is no {what}: the root directory {settings.root} does not exist",
             subject=what,
@@ -59,21 +60,30 @@ def existing_store(settings: Settings, what: str) -> EmbeddedStore:
     return open_for_writing(settings)
 
 
-def bring_about(settings: Settings, wish: Wish, timeout: float) -> None:
+def bring_about(settings: Settings, api: ApiClient, wish: Wish, timeout: float) -> None:
     """Wait until the wish has come true.
 
     :raises WaitTimeoutError: it has not in time; ``details`` tells what its objects are at.
     :raises VolumeHostError: it will not as things are; the wish stays in the store.
     """
-    for error in bring_all_about(settings, [wish], timeout):
+    for error in bring_all_about(settings, api, [wish], timeout):
         raise error
 
 
-def bring_all_about(settings: Settings, wishes: Sequence[Wish], timeout: float) -> list[VolumeHostError]:
+def bring_all_about(
+    settings: Settings, api: ApiClient, wishes: Sequence[Wish], timeout: float
+) -> list[VolumeHostError]:
     """Wait until each wish has come true, or will not as things are; one does not keep the others.
 
+    In a cluster others bring it about, and all that can be done is to look.
+
+    :param api: where the wishes are.
     :returns: an error for each wish that has not come true; see :func:`bring_about`.
     """
+    if settings.cluster:
+        from volumehost.cli.cluster_wait import wait_for_cluster
+
+        return wait_for_cluster(api, wishes, timeout, verbosity=settings.verbosity)
     deadline = time.monotonic() + timeout
 
     def all_done() -> bool:

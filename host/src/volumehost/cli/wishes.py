@@ -25,15 +25,18 @@ _CONTROLLED = frozenset(
 )
 
 
-def settle(settings: Settings, wishes: Sequence[Wish], timeout: float) -> list[VolumeHostError]:
+def settle(settings: Settings, api: ApiClient, wishes: Sequence[Wish], timeout: float) -> list[VolumeHostError]:
     """Have the controllers do what the objects ask for; the errors of those that failed.
 
-    Whoever may change objects need not be able to mount: then it is only told that this is left to others.
+    Whoever may change objects need not be able to mount: then it is only told that this is left to others. What
+    needs a pod, or may, is not waited for in a cluster: only its controllers know whether they have done what they can.
     """
+    if settings.cluster:
+        wishes = [wish for wish in wishes if wish.insists]
     if not wishes:
         return []
     try:
-        return bring_all_about(settings, wishes, timeout)
+        return bring_all_about(settings, api, wishes, timeout)
     except MissingPrivilegeError as error:
         left = ", ".join(wish.what for wish in wishes)
         click.echo(f"note: not waited for {left}: {error.reason}; the next command that may mount does it", err=True)

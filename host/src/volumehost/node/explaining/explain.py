@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from volumehost.errors import ApiError, ObjectNotFoundError, StoreError
@@ -42,7 +43,7 @@ def explain_live(parts: NodeParts, pod: Pod | PodStatus) -> PodExplanation:
     volumes = [explanation_of(facts.of_volume(each, known, status.uid)) for each in status.volumes]
     volumes += [explanation_of(each) for each in facts.devices_of(status.uid)]
     record = parts.services.journal.entry("", status.uid) or {}
-    told = _of_pod(status, known, volumes, ended=ended, problem=text_of(record, "problem"), live=True)
+    told = of_pod(status, known, volumes, ended=ended, problem=text_of(record, "problem"), live=True)
     return _with_node(told, known, parts.host.get_node_name())
 
 
@@ -84,7 +85,7 @@ def explain_recorded(
         if store is None:
             store = _open_store(layout.store_file(), stack)
         found = read_status(root_dir, api=store)
-        status = find_status(found, namespace, name)
+        status = find_status(found.pods, namespace, name)
         node_name = node_name or node_name_of(layout.root_dir)
         return _of_record(found, status, read_journal(layout.journal_file()), store, node_name)
 
@@ -101,12 +102,12 @@ def _open_store(path: str, stack: contextlib.ExitStack) -> ApiClient | None:
         return None
 
 
-def find_status(found: NodeStatus, namespace: str, name: str) -> PodStatus:
+def find_status(pods: Iterable[PodStatus], namespace: str, name: str) -> PodStatus:
     """The pod of that name, or of that uid.
 
     :raises ObjectNotFoundError: there is none.
     """
-    for each in found.pods:
+    for each in pods:
         if (each.namespace, each.name) == (namespace, name) or each.uid == name:
             return each
     raise ObjectNotFoundError(
@@ -127,7 +128,7 @@ def _of_record(
     volumes += [explanation_of(each) for each in facts.devices_of(status.uid)]
     record = journal.entries.get(("", status.uid), {})
     ended = bool(record.get("ended"))
-    told = _of_pod(status, pod, volumes, ended=ended, problem=text_of(record, "problem"), live=False)
+    told = of_pod(status, pod, volumes, ended=ended, problem=text_of(record, "problem"), live=False)
     if pod is not None and _is_elsewhere(pod, node_name):
         return _with_node(told, pod, node_name)
     return _with_worker(told, found)
@@ -162,7 +163,7 @@ def _with_worker(told: PodExplanation, found: NodeStatus) -> PodExplanation:
     return msgspec.structs.replace(told, notes=tuple(notes), waits_for=tuple(waits_for), advice=tuple(advice))
 
 
-def _of_pod(
+def of_pod(
     status: PodStatus,
     pod: Pod | None,
     volumes: list[VolumeExplanation],
@@ -171,6 +172,7 @@ def _of_pod(
     problem: str,
     live: bool,
 ) -> PodExplanation:
+    """The explanation of a pod from those of its volumes; ``pod`` is None when nothing is to be told of the object."""
     waits_for, advice = [], []
     going = ended or status.state == "unmounting"
     if pod is not None and pod.metadata.deletion_timestamp is not None and not ended:

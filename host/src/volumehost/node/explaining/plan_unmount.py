@@ -27,7 +27,7 @@ def plan_unmount(api: ApiClient, host: NodeHost, name: str, namespace: str) -> P
     from volumehost.node.recorded_status import read_status
 
     found = read_status(host.layout.root_dir, api=api)
-    status = find_status(found, namespace, name)
+    status = find_status(found.pods, namespace, name)
     pod = find_pod(api, status.name, status.namespace) if status.name else None
     facts = RecordedFacts(read_journal(host.layout.journal_file()), api, host.get_node_name())
     volumes = [_of_volume(facts.of_volume(each, pod, status.uid)) for each in status.volumes]

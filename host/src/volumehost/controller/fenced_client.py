@@ -1,0 +1,112 @@
+"""FencedClient: what a term's controllers write with; once the term is over, nothing that they do reaches the API."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from volumehost.errors import StoreError
+
+if TYPE_CHECKING:
+    from volumehost.api.client import ApiClient, ObjectList, WatchEvent
+    from volumehost.api.objects import KubeObject
+    from volumehost.controller.leader_election import Term
+
+T = TypeVar("T", bound="KubeObject")
+R = TypeVar("R")
+
+
+class NotLeaderError(StoreError):
+    """This process is not the leader any more: nothing was written."""
+
+
+class FencedClient:
+    """Hands on to another client while the term lasts. Reads always work. Watches kinds one by one.
+
+    :param term: None where there is no election.
+    """
+
+    def __init__(self, api: ApiClient, term: Term | None) -> None:
+        self._api = api
+        self._term = term
+
+    @property
+    def client(self) -> ApiClient:
+        """What controllers are given."""
+        return cast("ApiClient", self)
+
+    def get(self, kind: type[T], name: str, namespace: str = "") -> T:
+        """See ``ApiClient.get``."""
+        return self._api.get(kind, name, namespace)
+
+    def list(
+        self, kind: type[T], namespace: str | None = None, labels: Mapping[str, str] | str | None = None
+    ) -> ObjectList[T]:
+        """See ``ApiClient.list``."""
+        return self._api.list(kind, namespace, labels)
+
+    def create(self, obj: Any) -> Any:
+        """See ``ApiClient.create``.
+
+        :raises NotLeaderError: the term is over.
+        """
+        return self._write(self._api.create, obj)
+
+    def replace(self, obj: Any) -> Any:
+        """See ``ApiClient.replace``.
+
+        :raises NotLeaderError: the term is over.
+        """
+        return self._write(self._api.replace, obj)
+
+    def replace_status(self, obj: Any) -> Any:
+        """See ``ApiClient.replace_status``.
+
+        :raises NotLeaderError: the term is over.
+        """
+        return self._write(self._api.replace_status, obj)
+
+    def patch(self, kind: type[T], name: str, patch: Mapping[str, Any], namespace: str = "") -> T:
+        """See ``ApiClient.patch``.
+
+        :raises NotLeaderError: the term is over.
+        """
+        written: T = self._write(self._api.patch, kind, name, patch, namespace)
+        return written
+
+    def delete(
+        self,
+        kind: type[T],
+        name: str,
+        namespace: str = "",
+        *,
+        uid: str | None = None,
+        resource_version: str | None = None,
+    ) -> T:
+        """See ``ApiClient.delete``.
+
+        :raises NotLeaderError: the term is over.
+        """
+        left: T = self._write(self._api.delete, kind, name, namespace, uid=uid, resource_version=resource_version)
+        return left
+
+    def watch(
+        self,
+        kind: type[T],
+        namespace: str | None = None,
+        resource_version: str = "",
+        *,
+        stop: Callable[[], bool] | None = None,
+        timeout: float | None = None,
+    ) -> Iterator[WatchEvent[T]]:
+        """See ``ApiClient.watch``."""
+        return self._api.watch(kind, namespace, resource_version, stop=stop, timeout=timeout)
+
+    def _write(self, write: Callable[..., R], *args: Any, **options: Any) -> R:
+        if self._term is not None and not self._term.valid:
+            raise NotLeaderError(
+                f"this process does not lead any more: {self._term.reason}",
+                action="writing to the API",
+                hint="the controller that leads now goes on with it",
+            )
+        return write(*args, **options)

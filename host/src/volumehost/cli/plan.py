@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import click
 
+from volumehost.cli.api_choice import open_for_reading
 from volumehost.cli.as_given import as_given
 from volumehost.cli.command import Command
 from volumehost.cli.complete import pod_names
@@ -16,6 +19,7 @@ from volumehost.cli.pod_names import choose_pod, looking_for
 from volumehost.errors import InvalidObjectError
 
 if TYPE_CHECKING:
+    from volumehost.api.client import ApiClient
     from volumehost.api.manifests import Manifest
     from volumehost.api.objects import Pod
     from volumehost.node.explaining.plan import Planner
@@ -48,7 +52,8 @@ def plan(ctx: click.Context, pod: str | None, filenames: tuple[str, ...], *, unm
 
     For each volume, in order: what would be provisioned, bound, attached, mounted and where, by which plugin or driver;
     and what would be in the way. Nothing is applied, called or written, and no other process is waited for. Exits with
-    1 when it would not work as things are.
+    1 when it would not work as things are. In a cluster the plan is that of the pod's node, as if this machine, with
+    its plugins and root directory, were that node.
     """
     settings = ctx.ensure_object(Settings)
     if pod is None and (unmounting or not filenames):
@@ -70,11 +75,29 @@ def _plans(settings: Settings, manifests: Sequence[Manifest], name: str | None, 
     from volumehost.cli.streams import plugins_print_to_stderr
     from volumehost.node.explaining.plan import planner
 
-    with plugins_print_to_stderr(), planner(settings.root, node_name=settings.node_name) as made:
+    with ExitStack() as stack:
+        source = stack.enter_context(open_for_reading(settings)) if settings.cluster else None
+        node = settings.node_name or _node(settings, source, manifests, name)
+        stack.enter_context(plugins_print_to_stderr())
+        made = stack.enter_context(planner(settings.root, node_name=node, source=source))
         if unmounting and name is not None:
             return [made.unmount(name, settings.namespace)]
         pods = _applied(made, manifests, name, settings.namespace)
         return [made.mount(each) for each in pods]
+
+
+def _node(settings: Settings, api: ApiClient | None, manifests: Sequence[Manifest], name: str | None) -> str | None:
+    """In a cluster the node that the pod is for, unless the root directory is that of a node."""
+    from volumehost.api.objects import Pod
+    from volumehost.hosts.layout import Layout
+    from volumehost.hosts.root_dir import resolve_root_dir
+    from volumehost.node.pod_objects import find_pod
+
+    if api is None or os.path.lexists(Layout(resolve_root_dir(settings.root)).node_name_file()):
+        return None
+    given = (each.obj for each in manifests if isinstance(each.obj, Pod) and name in {None, each.obj.metadata.name})
+    pod = next(given, None) or (find_pod(api, name, settings.namespace) if name is not None else None)
+    return (pod.spec.node_name or None) if pod is not None else None
 
 
 def _applied(made: Planner, manifests: Sequence[Manifest], name: str | None, namespace: str) -> list[Pod]:

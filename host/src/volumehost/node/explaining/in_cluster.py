@@ -73,8 +73,8 @@ def explain_in_cluster(api: ApiClient, namespace: str, name: str) -> PodExplanat
     volumes = []
     for each in status.volumes:
         found = facts.of_volume(each, pod, status.uid)
-        if not found.here and not each.ready:
-            found.here = sequence.ATTACH if each.operation == _ATTACH else ""
+        if pod.spec.node_name and not (found.claim is not None and found.claim.phase):
+            found.here = sequence.ATTACH if each.operation == _ATTACH else sequence.CHECK
         if not each.ready and not found.error and event is not None and _concerns(event, each.volume):
             found.error = f"{event.reason}: {event.message}".splitlines()
         volumes.append(explanation_of(found))

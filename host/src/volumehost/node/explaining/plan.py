@@ -28,6 +28,7 @@ from volumehost.node.pods import containers_of, used_volumes, workload_has_ended
 from volumehost.node.resolver import Resolver
 
 if TYPE_CHECKING:
+    from volumehost.api.client import ApiClient
     from volumehost.api.objects import Pod, Volume
     from volumehost.api.store import EmbeddedStore
     from volumehost.hosts.node_host import NodeHost
@@ -208,17 +209,20 @@ def planner(
     root_dir: str | os.PathLike[str],
     *,
     node_name: str | None = None,
+    source: ApiClient | None = None,
     plugins: Sequence[object] = (),
     prober: DynamicPluginProber | None = None,
 ) -> Iterator[Planner]:
     """A planner for the root directory, which need not exist.
 
     Plugins are loaded and shut down again. What drivers of this host bring with them (their CSIDriver, a storage class)
-    counts as applied, as it would be.
+    counts as applied, as it would be; not so in a cluster, where it is for the cluster's administrator to apply it.
 
+    :param source: the API objects of a cluster; by default those of the embedded store in the root directory.
     :raises RootDirectoryError: the path cannot be a root directory, or its journal cannot be read.
     :raises StoreError: the store cannot be read.
     """
+    from volumehost.api.copied_store import copied_store
     from volumehost.api.scratch_store import scratch_store
     from volumehost.control.provided import provide_all
     from volumehost.hosts.layout import Layout
@@ -230,14 +234,15 @@ def planner(
 
     root = resolve_root_dir(os.fspath(root_dir))
     check_readable(root)
-    with scratch_store(Layout(root).store_file()) as api:
+    with scratch_store(Layout(root).store_file()) if source is None else copied_store(source) as api:
         manager = VolumePluginManager()
         host = StandaloneHost(root, node_name=node_name, api=api, plugin_manager=manager)
         try:
             manager.init_plugins(plugins, prober or EntryPointProber(), host)
             statuses = CombinedStorageDrivers(storage_drivers_of(manager.loaded_plugins())).statuses()
             made = Planner(api, host, manager, statuses)
-            provide_all(api, statuses)
+            if source is None:
+                provide_all(api, statuses)
             yield made
         finally:
             manager.close()

@@ -162,6 +162,11 @@ class ActualView:
             attached = Attachability.TRUE
             return [name for name, known in self._volumes.items() if known.attachability is attached and known.attached]
 
+    def possibly_attached(self) -> set[str]:
+        """Volumes that are attached, or of which that is not clear."""
+        with self._lock:
+            return {name for name, known in self._volumes.items() if known.attachability is not Attachability.FALSE}
+
     def volumes_with_devices(self) -> list[str]:
         """Unique names of the volumes whose device is mounted or may be."""
         with self._lock:

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from volumehost.hosts.tokens import Signer
     from volumehost.loader.events import DynamicPluginProber
     from volumehost.mount.selinux import SELinux
+    from volumehost.node.cluster.attachments import ControllerAttachments
     from volumehost.node.operation_metrics import OperationMetrics
 
 logger = logging.getLogger(__name__)
@@ -70,10 +71,13 @@ class Settings:
     boot_id: str | None = None
     token_signer: Signer | None = None
     controllers: bool | None = None
+    cluster: bool = False
 
     @property
     def standalone(self) -> bool:
         """Whether this manager is the whole cluster: it binds, provisions and attaches by itself."""
+        if self.cluster:
+            return False
         return self.controllers if self.controllers is not None else self.api is None
 
 
@@ -107,6 +111,8 @@ class NodeParts:
         the same volume meanwhile.
         """
         self.claims.stop()
+        if self.services.attachments is not None:
+            self.services.attachments.stop()
         self.reconciler.stop()
         self.timers.stop()
         self.pending.stop_running()
@@ -160,7 +166,7 @@ def start(settings: Settings) -> NodeParts:
 
 def _start_locked(settings: Settings, root_dir: str, lock: RootDirLock) -> NodeParts:
     plugins = settings.plugin_manager or VolumePluginManager()
-    host = (StandaloneHost if settings.standalone else NodeHost)(
+    host = _kind_of_host(settings)(
         root_dir,
         node_name=settings.node_name,
         api=settings.api if settings.api is not None else lambda: _open_store(root_dir),
@@ -192,6 +198,7 @@ def _start_locked(settings: Settings, root_dir: str, lock: RootDirLock) -> NodeP
         clock=settings.clock,
         wall_clock=settings.wall_clock,
         control=LocalControl(host, plugins, enabled=settings.standalone, metrics=settings.metrics),
+        attachments=_attachments(host) if settings.cluster else None,
         observer=settings.observer,
     )
     found = reconstruct(services, contents)
@@ -213,6 +220,9 @@ def _wire(
     reconciler = Reconciler(dirty, services, executor, populator, timers, notify=waits.notify)
     control = services.control
     control.volume_in_use = lambda volume: _is_in_use(services, pending, volume)
+    if services.attachments is not None:
+        services.attachments.complete = lambda: populator.complete
+        services.attachments.changed = reconciler.attachments_changed
     control.driver_changed = lambda name: _later(pool, timers, 0, lambda: reconciler.driver_changed(name))
     claims = ClaimFollowing(
         services.host.get_kube_client, control, populator, timers, lambda function: _later(pool, timers, 0, function)
@@ -233,6 +243,20 @@ def _wire(
         second_look=SecondLook(services, pending, found, standalone=settings.standalone),
         owns_api=settings.api is None,
     )
+
+
+def _kind_of_host(settings: Settings) -> type[NodeHost]:
+    if settings.cluster:
+        from volumehost.hosts.cluster_host import ClusterHost
+
+        return ClusterHost
+    return StandaloneHost if settings.standalone else NodeHost
+
+
+def _attachments(host: NodeHost) -> ControllerAttachments:
+    from volumehost.node.cluster.attachments import ControllerAttachments
+
+    return ControllerAttachments(host.get_node_name(), host.get_kube_client)
 
 
 def _is_in_use(services: Services, pending: PendingOperations, volume: str) -> bool:

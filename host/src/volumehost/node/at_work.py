@@ -93,6 +93,8 @@ def begin(settings: Settings, *, told_pods: bool, exit_grace: float) -> AtWork:
             parts.populator.set_known(())
         parts.reconciler.resync()
         upkeep.begin()
+        if parts.services.attachments is not None:
+            parts.services.attachments.start(parts.services)
         if settings.adopt:
             upkeep.begin_control()
             upkeep.begin_housekeeping(orphans)

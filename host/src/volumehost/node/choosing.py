@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 
 def mounting_operation(services: Services, use: VolumeUse, need: Need) -> Operation:
     """What brings a pod's volume nearer to where it is wanted."""
+    if need is Need.ATTACH and services.attachments is not None:
+        from volumehost.node.cluster.verify_operation import VerifyOperation
+
+        return VerifyOperation(services, services.attachments, use)
     if need is Need.ATTACH:
         from volumehost.node.attach_operations import AttachOperation
 

@@ -266,6 +266,13 @@ class DesiredState:
         """Whether node status lists the volume."""
         return volume_name in self._reported_in_use
 
+    def attachable_volumes(self) -> set[str]:
+        """The wanted volumes that have to be attached (VM-14)."""
+        with self._lock:
+            return {
+                name for name, held in self._volumes.items() if any(wish.attachable for wish in of_pods.items(held))
+            }
+
     def volumes_of_pod(self, pod_uid: str) -> list[str]:
         """Unique names of the volumes that the pod wants."""
         with self._lock:

@@ -78,6 +78,8 @@ class VolumeManager:
     :param controllers: bind and provision claims, attach and grow volumes in this process, as a cluster's control plane
         would. By default that is so with the embedded store. It begins when a pod needs it; for a node's agent
         (``adopt``) at once.
+    :param cluster: the API is a cluster's, whose control plane does all that; volumes are reported in node status as
+        in use, and mounted when they are attached. Pods get no finalizer.
     :param observer: is told of every step of every operation.
     :param metrics: counts finished operations.
     :param exit_grace: seconds that leaving waits for operations that run. While one still hangs after that, the root
@@ -100,6 +102,7 @@ class VolumeManager:
         told_pods: bool = False,
         share_root: bool = False,
         controllers: bool | None = None,
+        cluster: bool = False,
         observer: StepObserver | None = None,
         metrics: OperationMetrics | None = None,
         exit_grace: float = EXIT_GRACE,
@@ -119,6 +122,7 @@ class VolumeManager:
             adopt=adopt,
             share_root=share_root,
             controllers=controllers,
+            cluster=cluster,
             observer=observer,
             metrics=metrics,
             clock=clock,

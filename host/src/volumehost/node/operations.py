@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from volumehost.hosts.node_host import NodeHost
     from volumehost.loader.manager import VolumePluginManager
     from volumehost.node.actual import ActualState
+    from volumehost.node.cluster.attachments import ControllerAttachments
     from volumehost.node.desired import DesiredState, VolumeUse
     from volumehost.node.journal import Journal
     from volumehost.node.journal_records import Fields
@@ -67,6 +68,8 @@ class Services:
     clock: Callable[[], float]
     wall_clock: Callable[[], float]
     control: LocalControl
+    #: Where a controller elsewhere attaches volumes; None where this manager does it.
+    attachments: ControllerAttachments | None = None
     observer: StepObserver | None = None
     attach_timeout: float = WAIT_FOR_ATTACH_SECONDS
 

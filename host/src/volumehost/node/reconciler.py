@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import random
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
@@ -172,6 +172,13 @@ class Reconciler:
         for volume in self._executor.forget_failures(partial(_waits_for if often else is_about_driver, name=name)):
             self._retry(volume)
 
+    def attachments_changed(self, volumes: Iterable[str]) -> None:
+        """Node status says something else of these volumes: what waits for that goes on (VERIFY-04)."""
+        for volume in volumes:
+            for pod_uid in (*self._services.desired.pods_of_volume(volume), ""):
+                self._dirty.mark(volume, pod_uid)
+        self.run()
+
     @property
     def at_work_since(self) -> float | None:
         """Since when, on the manager's clock, it has been at what changed; None while there is nothing to do."""
@@ -249,6 +256,8 @@ class Reconciler:
             spec = use.spec if use.is_shared or use.is_block else None
             services.actual.enter_wanted(use.volume, use.plugin.name, spec, use.spec.volume_mode())
             need = Need.MOUNT
+        if need is Need.ATTACH and use.attachable and self._waits_for_controller(volume):
+            return
         self._start(mounting_operation(services, use, need), volume)
 
     def _release(self, volume: str, pod_uid: str) -> None:
@@ -259,15 +268,29 @@ class Reconciler:
         if found is None:
             if self._services.journal.has(volume):
                 self._services.note({"v": volume, "gone": True})
-            for key in list(self._blocked.pop(volume, ())):
-                self._dirty.mark(*key)
-            self._notify(volume)
+            self._forgotten(volume)
         elif found.pods:
             return
         elif found.device_state.may_be_mounted:
             self._start(device_releasing_operation(self._services, found), volume)
         elif found.attachability is Attachability.TRUE:
-            self._start(detaching_operation(self._services, found), volume)
+            if self._services.attachments is None:
+                self._start(detaching_operation(self._services, found), volume)
+            else:
+                self._services.attachments.forget(found)
+                self._forgotten(volume)
+
+    def _waits_for_controller(self, volume: str) -> bool:
+        """Whether a controller has to attach it first (RECON-L-22); :meth:`attachments_changed` then brings it back."""
+        attachments = self._services.attachments
+        return attachments is not None and not attachments.may_be_used(volume)
+
+    def _forgotten(self, volume: str) -> None:
+        for key in list(self._blocked.pop(volume, ())):
+            self._dirty.mark(*key)
+        if self._services.attachments is not None:
+            self._services.attachments.wake()
+        self._notify(volume)
 
     def _is_blocked(self, volume: str, operations_of: str, pod_uid: str) -> bool:
         """Whether an operation runs that must end first; the key is then looked at when it has.

@@ -195,7 +195,7 @@ def resolve_attachability(services: Services, *, standalone: bool) -> None:
     A volume that may be attached is detached one day, which does no harm to one that is not.
     """
     names = services.actual.uncertain_attachability()
-    if not names:
+    if not names or services.attachments is not None:  # which settles it once the Node is known
         return
     attached = services.host.get_attached_volumes_from_node_status()
     needed = set(attached)

@@ -1,0 +1,39 @@
+"""ClusterHost: the host of a node in a cluster. Tokens and certificates come from its API server."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from volumehost.errors import NotAvailableOnHostError
+from volumehost.hosts.node_host import NodeHost
+
+if TYPE_CHECKING:
+    from volumehost.api.objects import TokenRequest
+    from volumehost.hosts.tokens import Signer
+
+
+@runtime_checkable
+class TokenIssuer(Protocol):
+    """What an ApiClient of a cluster offers besides."""
+
+    def request_token(self, namespace: str, name: str, request: TokenRequest) -> TokenRequest:
+        """The request with its status."""
+        ...
+
+
+class ClusterHost(NodeHost):
+    """A NodeHost whose API is a cluster's: it mounts, and controllers elsewhere attach (CSI-ATT-01)."""
+
+    def default_token_signer(self) -> Signer:
+        """The API server, by TokenRequest (HOST-04)."""
+        return self._request_token
+
+    def _request_token(self, namespace: str, name: str, request: TokenRequest) -> TokenRequest:
+        api = self.get_kube_client()
+        if not isinstance(api, TokenIssuer):
+            raise NotAvailableOnHostError(
+                "its API issues no service account tokens",
+                action=f"requesting a token of service account {namespace}/{name}",
+                subject=f"{namespace}/{name}",
+            )
+        return api.request_token(namespace, name, request)

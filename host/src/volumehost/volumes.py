@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from volumehost.api.objects import Node, PersistentVolume, PersistentVolumeClaim, Pod, TopologySelectorTerm
@@ -248,6 +248,26 @@ class Detacher(Protocol):
 
     def detach(self, volume_name: str, node_name: str) -> None:
         """Detach. ``volume_name`` is what the plugin's ``get_volume_name`` gave, not the unique name."""
+        ...
+
+
+@runtime_checkable
+class DeferredAttacher(Protocol):
+    """What an Attacher and Detacher may offer besides when somebody else attaches: nobody has to wait in a thread.
+
+    A controller that finds it on the object calls these instead of ``attach`` and ``detach``, again after a while and
+    whenever a VolumeAttachment of the volume has changed.
+    """
+
+    def begin_attach(self, spec: Spec, node_name: str) -> str | None:
+        """See to it that the volume gets attached; the device path when it is, None while that is under way.
+
+        Raises what ``attach`` raises when whoever attaches says that it failed.
+        """
+        ...
+
+    def begin_detach(self, volume_name: str, node_name: str) -> bool:
+        """See to it that the volume gets detached; whether it is. ``volume_name`` is what ``detach`` takes."""
         ...
 
 

@@ -162,6 +162,50 @@ class CSIAttacher:
         if (attachment := _delete(api, name)) is not None:
             wait_until_gone(api, attachment, driver=driver, timeout=self._services.settings.attach_timeout)
 
+    def begin_attach(self, spec: Spec, node_name: str) -> str | None:
+        """Make the VolumeAttachment unless it is there; "" when it is attached, None while it is not.
+
+        One that is being deleted ends first: then a new one is made.
+
+        :raises StorageDriverUncertainError: its attacher reports an error; it keeps trying.
+        :raises InvalidObjectError: the API refuses the object; nothing was started.
+        """
+        self._require_attaching("attaching a CSI volume")
+        source = persistent_source(spec)
+        api = self._services.require_api("attaching a CSI volume")
+        name = attachment_name(source.volume_handle, source.driver, node_name)
+        attachment, _ = self._ensure(api, spec, name, source.driver, node_name)
+        if attachment.metadata.deletion_timestamp is not None:
+            return None
+        status = attachment.status
+        if not status.attached and status.attach_error is not None:
+            action = f"attaching with the VolumeAttachment {name}"
+            raise attachment_failed(status.attach_error, source.driver, "ControllerPublishVolume", action, name)
+        return "" if status.attached else None
+
+    def begin_detach(self, volume_name: str, node_name: str) -> bool:
+        """Delete the VolumeAttachment unless that was asked for; whether it is gone.
+
+        :raises StorageDriverUncertainError: its attacher reports an error; it keeps trying.
+        """
+        from volumehost.api.objects import VolumeAttachment
+
+        self._require_attaching("detaching a CSI volume")
+        driver, handle = split_volume_name(volume_name)
+        api = self._services.require_api("detaching a CSI volume")
+        name = attachment_name(handle, driver, node_name)
+        try:
+            attachment = api.get(VolumeAttachment, name)
+        except ObjectNotFoundError:
+            return True
+        if attachment.metadata.deletion_timestamp is None:
+            deleted = _delete(api, name)
+            return deleted is None or not deleted.metadata.finalizers
+        if attachment.status.detach_error is not None:
+            action = f"detaching with the VolumeAttachment {name}"
+            raise attachment_failed(attachment.status.detach_error, driver, "ControllerUnpublishVolume", action, name)
+        return False
+
     def _require_attaching(self, action: str) -> None:
         if not self._services.attaches:
             raise NotAvailableOnHostError(

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+import importlib.util
+import os
+
 from volumehost.api.kubernetes.client import KubernetesClient
+from volumehost.api.kubernetes.cluster_config import ClusterConfig
+from volumehost.api.kubernetes.in_cluster import in_cluster_config, is_in_cluster
+from volumehost.api.kubernetes.kubeconfig import kubeconfig_paths, load_kubeconfig
+from volumehost.errors import ClusterConfigError, NotAvailableOnHostError
+
+_HOME_FILE = "~/.kube/config"
 
 
 def connect(kubeconfig: str | None = None, context: str | None = None) -> KubernetesClient:
@@ -14,4 +23,44 @@ def connect(kubeconfig: str | None = None, context: str | None = None) -> Kubern
     :raises ClusterConfigError: it cannot be used; names file, context and what to do.
     :raises NotAvailableOnHostError: the ``kubernetes`` distribution is not installed.
     """
-    raise NotImplementedError
+    if importlib.util.find_spec("kubernetes") is None:
+        raise NotAvailableOnHostError(
+            "the distribution kubernetes is not installed",
+            action="connect to a cluster",
+            hint="pip install 'volumehost[kubernetes]'",
+        )
+    from volumehost.api.kubernetes.transport import Transport
+
+    return KubernetesClient(Transport(cluster_config(kubeconfig, context)))
+
+
+def cluster_config(kubeconfig: str | None, context: str | None) -> ClusterConfig:
+    """The configuration that :func:`connect` uses.
+
+    :raises ClusterConfigError: as there.
+    """
+    if kubeconfig:
+        paths = kubeconfig_paths(kubeconfig)
+        if not paths:
+            raise ClusterConfigError("there is no such file", action=f"read the kubeconfig {kubeconfig}")
+        return load_kubeconfig(paths, context)
+    from_environment = os.environ.get("KUBECONFIG", "")
+    if from_environment:
+        paths = kubeconfig_paths(from_environment)
+        if not paths:
+            raise ClusterConfigError("there is no such file", action=f"read KUBECONFIG={from_environment}")
+        return load_kubeconfig(paths, context)
+    if is_in_cluster(os.environ):
+        if context:
+            raise ClusterConfigError(
+                "the in-cluster configuration has no contexts", action=f"use the context {context}", hint="--kubeconfig"
+            )
+        return in_cluster_config()
+    home = os.path.expanduser(_HOME_FILE)
+    if not os.path.exists(home):
+        raise ClusterConfigError(
+            f"there is no {_HOME_FILE}, KUBECONFIG is not set, and this is no pod of a cluster",
+            action="look for a cluster",
+            hint="give --kubeconfig FILE",
+        )
+    return load_kubeconfig([home], context)

@@ -331,6 +331,31 @@ def test_br61_what_is_staged_still_as_another_pod_had_wanted_it_is_staged_anew(
     nothing_left()
 
 
+def test_br61_it_is_staged_anew_also_after_a_kill_while_it_was_unstaged(
+    manager, driver, claim, pod, root, node_calls, nothing_left
+):
+    """The pod has begun to have it then, as far as anybody knows."""
+    node = manager()
+    claim(node.api)
+    driver.script(Rule("NodeUnstageVolume", code="UNAVAILABLE", times=None))
+    node.mount_pod(pod("one"), timeout=60)
+    with pytest.raises(WaitTimeoutError):
+        node.unmount_pod("one", timeout=0.3)
+    wanted = pod("two")
+    wanted["spec"]["securityContext"] = {"fsGroup": 2000}
+    with pytest.raises((VolumesFailedError, WaitTimeoutError)):
+        node.mount_pod(wanted, timeout=20, attempts=3)
+    node.__exit__(None, None, None)
+    _forget_outcomes(root)
+    driver.clear_script()
+    driver.clear_calls()
+    with manager(enter=False) as node:
+        assert node.mount_pod(wanted, timeout=60).ready
+        assert node_calls().count("NodeUnstageVolume") == 1
+        node.unmount_pod("two", timeout=60)
+        nothing_left()
+
+
 def test_what_another_pod_uses_is_not_unstaged_for_one_that_wants_it_in_another_way(
     manager, driver, claim, pod, node_calls, nothing_left
 ):

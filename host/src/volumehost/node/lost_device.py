@@ -59,7 +59,7 @@ def undo_other_device(services: Services, use: VolumeUse, path: str, error: Exce
     that was so; then it can be mounted. To be called while nothing else works on the volume.
     """
     volume = services.actual.get_volume(use.volume)
-    if volume is None or volume.device_state is not DeviceState.UNCERTAIN or volume.pods:
+    if volume is None or volume.device_state is not DeviceState.UNCERTAIN or _may_be_used(volume, use.pod_uid):
         return False
     if not any(getattr(link, "code", "") == "ALREADY_EXISTS" for link in error_chain(error)):
         return False
@@ -70,11 +70,22 @@ def undo_other_device(services: Services, use: VolumeUse, path: str, error: Exce
     try:
         if mounts_elsewhere(path, list(use.plugin.get_device_mount_refs(path))):
             return False
+        if volume.pods:
+            use.plugin.new_unmounter(use.inner_name, use.pod_uid).tear_down()
         use.plugin.new_device_unmounter().unmount_device(path)
     except Exception as problem:  # noqa: BLE001 - a plugin may raise anything; that it cannot be mounted is told
         logger.warning("volume %s, mounted in another way, was not unmounted: %s", use.volume, problem)
         return False
     return True
+
+
+def _may_be_used(volume: AttachedVolume, pod_uid: str) -> bool:
+    """Whether a pod may have the volume. Not the one of that UID if its set-up was only begun: by a process that was
+    killed before it could tell anybody that it was done.
+    """
+    others = {uid: mount for uid, mount in volume.pods.items() if uid != pod_uid}
+    own = volume.pods.get(pod_uid)
+    return bool(others) or (own is not None and (bool(own.path) or own.is_mount is not None))
 
 
 def _has_gone(services: Services, volume: AttachedVolume) -> bool:

@@ -39,6 +39,7 @@ def agent(heart):
         sources=SimpleNamespace(problems=list, complete=True),
         phase="it is at work",
         store_problem=lambda: "",
+        settings=SimpleNamespace(cluster=False),
         metrics=None,
     )
 

@@ -9,7 +9,7 @@ import logging
 import signal
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -27,12 +27,15 @@ from volumehost.daemon.signals import Signals
 from volumehost.errors import FailedPreconditionError
 from volumehost.hosts.layout import Layout
 from volumehost.hosts.lock import RootDirLock
+from volumehost.hosts.node_name import node_name_of
 from volumehost.hosts.reserve import spend_reserve
 from volumehost.hosts.root_dir import prepare_root_dir
 from volumehost.node.manager import VolumeManager
 from volumehost.node.turn import manager_in_turn
 
 if TYPE_CHECKING:
+    from volumehost.agent.cluster import ClusterConnection
+    from volumehost.api.client import ApiClient
     from volumehost.metrics.exposition import NodeMetrics
 
 logger = logging.getLogger(__name__)
@@ -84,6 +87,7 @@ class Agent:
         self._notifier = notifier if notifier is not None else Notifier.from_environment()
         self._manager: VolumeManager | None = None
         self._store: LateStore | None = None
+        self._cluster: ClusterConnection | None = None
         self._signals = Signals()
         self._stopping = threading.Event()
         self._ended = threading.Event()
@@ -122,7 +126,9 @@ class Agent:
         return self._ended.is_set()
 
     def store_problem(self) -> str:
-        """Why the store cannot be used, "" when it can."""
+        """Why the store, or the cluster's API server, cannot be used; "" when it can."""
+        if self._cluster is not None:
+            return self._cluster.problem()
         return self._store.problem if self._store is not None else ""
 
     def run(self) -> None:
@@ -214,14 +220,25 @@ class Agent:
             lock = RootDirLock(root_dir, of_agent=True)
             lock.acquire()
             stack.callback(lock.release)
-            store = self._store = LateStore(Layout(root_dir).store_file())
-            stack.callback(store.close)
+            api = self._open_api(root_dir, stack)
             made: list[VolumeManager] = []
-            entered = stack.enter_context(self._turn(root_dir, store, made))
+            entered = stack.enter_context(self._turn(root_dir, api, made))
             if entered is not None and not self._stopping.is_set():  # it may have been told to end while it waited
                 self._work(made[-1])
 
-    def _turn(self, root_dir: str, store: LateStore, made: list[VolumeManager]) -> AbstractContextManager[object]:
+    def _open_api(self, root_dir: str, stack: ExitStack) -> ApiClient:
+        """The objects that it works on, which need not be there yet."""
+        if not self.settings.cluster:
+            store = self._store = LateStore(Layout(root_dir).store_file())
+            stack.callback(store.close)
+            return store
+        from volumehost.agent.cluster import ClusterConnection
+
+        self.phase = "it connects to the cluster"
+        self._cluster = ClusterConnection(self.settings, self.settings.node_name or node_name_of(root_dir))
+        return stack.enter_context(self._cluster).api
+
+    def _turn(self, root_dir: str, api: ApiClient, made: list[VolumeManager]) -> AbstractContextManager[object]:
         """A manager, entered when no other has the root directory; None when told to end before."""
         settings = self.settings
 
@@ -229,11 +246,12 @@ class Agent:
             manager = VolumeManager(
                 root_dir,
                 node_name=settings.node_name,
-                api=store,
+                api=api,
                 adopt=True,
                 told_pods=True,
                 share_root=True,
-                controllers=True,
+                controllers=not settings.cluster,
+                cluster=settings.cluster,
                 metrics=self.metrics.operations if self.metrics is not None else None,
                 exit_grace=settings.grace,
             )
@@ -280,9 +298,18 @@ class Agent:
 
     def _make_sources(self, manager: VolumeManager) -> list[PodSource]:
         if self.settings.static_pods is None:
-            return [StoredPods(manager)]
+            return [self._api_pods(manager, None)]
         static_pods = StaticPods(manager, self.settings.static_pods)
-        return [static_pods, StoredPods(manager, static_pods.mirror_touched)]
+        return [static_pods, self._api_pods(manager, static_pods.mirror_touched)]
+
+    def _api_pods(self, manager: VolumeManager, mirror_touched: Callable[[], None] | None) -> PodSource:
+        if self._cluster is None:
+            return StoredPods(manager, mirror_touched)
+        from volumehost.agent.cluster_pods import ClusterPods
+        from volumehost.api.objects import Pod
+
+        cluster = self._cluster
+        return ClusterPods(manager, mirror_touched, stale=lambda: cluster.problem_of(Pod))
 
 
 def _metrics() -> NodeMetrics:

@@ -9,6 +9,7 @@ from volumehost.daemon.http import Answer, Request, Route
 
 if TYPE_CHECKING:
     from volumehost.agent.agent import Agent
+    from volumehost.node.manager import VolumeManager
 
 
 def alive(agent: Agent) -> Checks:
@@ -31,7 +32,19 @@ def ready(agent: Agent) -> Checks:
         untold = "; ".join(sources.problems())
         if not untold and not sources.complete:
             untold = "the pods are being looked at for the first time"
-    return {"volumes": not_yet, "plugins": plugins, "store": store, "pods": untold, **alive(agent)}
+    of_cluster = _of_cluster(manager, not_yet) if agent.settings.cluster else {}
+    return {"volumes": not_yet, "plugins": plugins, "store": store, **of_cluster, "pods": untold, **alive(agent)}
+
+
+def _of_cluster(manager: VolumeManager | None, not_yet: str) -> Checks:
+    """What the cluster knows of the node."""
+    if manager is None:
+        return {"node": not_yet, "csinode": not_yet}
+    attachments, error = manager.parts.services.attachments, manager.host.kubelet_error
+    return {
+        "node": attachments.problem if attachments is not None else "",
+        "csinode": f"CSINode is not yet initialized: {error}" if error is not None else "",
+    }
 
 
 def routes(agent: Agent) -> dict[str, Route]:

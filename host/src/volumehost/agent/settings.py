@@ -26,6 +26,8 @@ class AgentSettings:
     :param drain: unmount everything when told to end; ``drain_timeout``: for how long that is tried, before the grace.
     :param http: ``ADDRESS:PORT`` where health and metrics are served, None for nowhere.
     :param turn: how long to wait for another manager that works on the root directory.
+    :param kubeconfig: file of the cluster whose pods are mounted, ``context`` the one in it; ``in_cluster``: the
+        cluster that this process is a pod of. With none of them pods come from the store under the root directory.
     """
 
     root_dir: str
@@ -36,6 +38,14 @@ class AgentSettings:
     drain_timeout: float = DRAIN_SECONDS
     http: str | None = None
     turn: float = TURN_SECONDS
+    kubeconfig: str | None = None
+    context: str | None = None
+    in_cluster: bool = False
+
+    @property
+    def cluster(self) -> bool:
+        """Whether pods are those of a cluster."""
+        return self.in_cluster or self.kubeconfig is not None or self.context is not None
 
     @property
     def longest_end(self) -> float:

@@ -126,7 +126,7 @@ class StoredPods:
             self._seen(sources, pod)
         for uid in [uid for uid in self._pods if uid not in there]:
             self._gone(sources, uid)
-        sources.told(self)
+        self._tell(sources)
         for event in self._api.watch(Pod, resource_version=listed.resource_version, stop=self._again.is_set):
             if event.type == "DELETED":
                 self._gone(sources, event.object.metadata.uid)
@@ -134,6 +134,10 @@ class StoredPods:
                     self._mirror_touched()
             elif event.type != "BOOKMARK":
                 self._seen(sources, event.object)
+
+    def _tell(self, sources: PodSources) -> None:
+        """All pods have been told."""
+        sources.told(self)
 
     def _seen(self, sources: PodSources, pod: Pod) -> None:
         uid = pod.metadata.uid

@@ -61,6 +61,12 @@ def _command(settings: AgentSettings, verbosity: int) -> list[str]:
     command = [*_program(), "agent", "--root-dir", settings.root_dir, f"--grace={settings.grace:g}s"]
     if settings.node_name is not None:
         command.append(f"--node-name={settings.node_name}")
+    if settings.kubeconfig is not None:
+        command.append(f"--kubeconfig={settings.kubeconfig}")
+    if settings.context is not None:
+        command.append(f"--context={settings.context}")
+    if settings.in_cluster:
+        command.append("--in-cluster")
     if settings.static_pods is not None:
         command.append(f"--static-pods={settings.static_pods}")
     if settings.http is not None:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
             "With static pods, and health and metrics for this machine",
             "volumehost agent --static-pods /etc/volumehost/pods --http 127.0.0.1:10258",
         ),
+        ("For a cluster's pods on this node", "volumehost agent --kubeconfig node.kubeconfig"),
         ("As a service", "volumehost agent --print-unit > volumehost.service"),
     ),
 )
@@ -61,7 +62,7 @@ if TYPE_CHECKING:
     help="How long to try that.",
 )
 @click.option("--print-unit", is_flag=True, help="Print a systemd unit that runs this command, and do nothing else.")
-@shared_options("root-dir", "node-name")
+@shared_options("root-dir", "node-name", "kubeconfig", "context", "in-cluster")
 @click.pass_obj
 def agent(
     settings: Settings,
@@ -75,16 +76,19 @@ def agent(
 ) -> None:
     """Keep the volumes of all pods of this node mounted, until SIGTERM.
 
-    Pods come from the store ("volumehost mount", "volumehost apply") and from static manifests. Other commands work
-    through the agent while it runs. Mounts stay when it ends, and the next agent goes on with them; with --drain they
-    are unmounted.
+    Pods come from the store ("volumehost mount", "volumehost apply") and from static manifests. With --kubeconfig or
+    --in-cluster they are those of the cluster that are bound to this node, and controllers there bind, attach and
+    detach ("volumehost controller"). Other commands work through the agent while it runs. Mounts stay when it ends, and
+    the next agent goes on with them; with --drain they are unmounted.
 
     SIGTERM and SIGINT end it within --grace, a second one at once. SIGHUP makes it look at plugins, drivers and
     manifests anew. The exit code is 4 when --drain could not unmount everything.
     """
     from volumehost.agent.settings import AgentSettings
+    from volumehost.cli.api_choice import check_cluster_options
     from volumehost.daemon.http import parse_address
 
+    check_cluster_options(settings)
     options = AgentSettings(
         settings.root,
         settings.node_name,
@@ -93,6 +97,9 @@ def agent(
         drain=drain,
         drain_timeout=drain_timeout,
         http=http,
+        kubeconfig=os.path.abspath(settings.kubeconfig) if settings.kubeconfig is not None else None,
+        context=settings.context,
+        in_cluster=settings.in_cluster,
     )
     if http is not None:
         try:

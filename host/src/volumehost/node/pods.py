@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from volumehost.api.objects import Container, Pod, SELinuxOptions, Volume
+    from volumehost.api.objects import Container, ContainerStatus, Pod, SELinuxOptions, Volume
 
 #: Phases in which no container of the pod runs any more or ever will again.
 ENDED_PHASES = frozenset({"Succeeded", "Failed"})
@@ -70,9 +70,32 @@ def fs_user_of(pod: Pod) -> int | None:
 def workload_has_ended(pod: Pod) -> bool:
     """Whether the pod itself says that its workload is over: phase Succeeded or Failed, or the annotation for that.
 
-    A deletion timestamp alone is no such word (BR-51): its containers may still be in their grace period.
+    A deletion timestamp alone is no such word (BR-51): its containers may still be in their grace period. It is one
+    with a status that tells of each container that it has ended. A phase is none while a container is told to run:
+    others than those who run it set that too, when its node does not answer.
     """
-    return pod.status.phase in ENDED_PHASES or pod.metadata.annotations.get(ENDED_ANNOTATION) == "true"
+    if pod.metadata.annotations.get(ENDED_ANNOTATION) == "true":
+        return True
+    if pod.status.phase in ENDED_PHASES:
+        return not any(status.state.running is not None for status in _container_statuses(pod))
+    return pod.metadata.deletion_timestamp is not None and _has_only_ended_containers(pod)
+
+
+def _container_statuses(pod: Pod) -> Iterator[ContainerStatus]:
+    status = pod.status
+    yield from status.init_container_statuses
+    yield from status.container_statuses
+    yield from status.ephemeral_container_statuses
+
+
+def _has_only_ended_containers(pod: Pod) -> bool:
+    """Whether its status tells of every container that ever was to run, and that none does or will."""
+    states = {status.name: status.state for status in _container_statuses(pod)}
+    if any(state.running is not None for state in states.values()):
+        return False
+    return all(
+        container.name in states and states[container.name].terminated is not None for container in pod.spec.containers
+    )
 
 
 def is_local_ephemeral(volume: Volume) -> bool:

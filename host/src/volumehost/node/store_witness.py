@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 
 class StoreWitness:
-    """Knows the store that was used last by a file in the root directory. An API that is no store is the same."""
+    """Knows the store that was used last by a file in the root directory; a cluster by the uid of the Node there."""
 
     def __init__(self, parts: NodeParts, api: ApiClient) -> None:
         self._parts = parts
@@ -51,6 +51,9 @@ class StoreWitness:
         return kept
 
     def _identity(self) -> str:
+        attachments = self._parts.services.attachments
+        if attachments is not None:
+            return f"node {attachments.node_uid}" if attachments.node_uid else ""
         try:
             return str(getattr(self._api, "identity", ""))
         except ApiError as error:

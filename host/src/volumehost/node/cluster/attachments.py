@@ -126,9 +126,10 @@ class ControllerAttachments:
         return self._problem or self._refusal
 
     @property
-    def node_is_known(self) -> bool:
-        """Whether the Node object exists, as far as is known."""
-        return self._node is not None
+    def node_uid(self) -> str:
+        """The uid of the Node object, "" while there is none or it is not known."""
+        node = self._node
+        return node.uid if node is not None else ""
 
     def in_use(self) -> set[str]:
         """What node status is to list: volumes that are attached, may be, or are wanted and have to be (VM-14)."""

@@ -73,7 +73,7 @@ def _connect(settings: Settings) -> KubernetesClient:
     check_cluster_options(settings)
     from volumehost.api.kubernetes import connect
 
-    return connect(settings.kubeconfig, settings.context)
+    return connect(settings.kubeconfig, settings.context, in_cluster=settings.in_cluster)
 
 
 def check_cluster_options(settings: Settings) -> None:

@@ -14,12 +14,13 @@ from volumehost.errors import ClusterConfigError, NotAvailableOnHostError
 _HOME_FILE = "~/.kube/config"
 
 
-def connect(kubeconfig: str | None = None, context: str | None = None) -> KubernetesClient:
+def connect(kubeconfig: str | None = None, context: str | None = None, *, in_cluster: bool = False) -> KubernetesClient:
     """A client for a cluster. Nothing is asked of the server yet.
 
     :param kubeconfig: a file, or several as ``KUBECONFIG`` holds them (``a:b``, merged as kubectl does). None: those of
         ``KUBECONFIG``, else the configuration of the pod that this program runs in, else ``~/.kube/config``.
     :param context: one of the kubeconfig's contexts; None is its current one.
+    :param in_cluster: of the pod that this program runs in, whatever kubeconfig there may be besides.
     :raises ClusterConfigError: it cannot be used; names file, context and what to do.
     :raises NotAvailableOnHostError: the ``kubernetes`` distribution is not installed.
     """
@@ -31,7 +32,18 @@ def connect(kubeconfig: str | None = None, context: str | None = None) -> Kubern
         )
     from volumehost.api.kubernetes.transport import Transport
 
-    return KubernetesClient(Transport(cluster_config(kubeconfig, context)))
+    config = _of_this_pod() if in_cluster else cluster_config(kubeconfig, context)
+    return KubernetesClient(Transport(config))
+
+
+def _of_this_pod() -> ClusterConfig:
+    if not is_in_cluster(os.environ):
+        raise ClusterConfigError(
+            "this is no pod of a cluster, or one without the variables that name its API server",
+            action="read the in-cluster configuration",
+            hint="give --kubeconfig FILE",
+        )
+    return in_cluster_config()
 
 
 def cluster_config(kubeconfig: str | None, context: str | None) -> ClusterConfig:

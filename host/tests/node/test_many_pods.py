@@ -156,6 +156,58 @@ def test_a_thread_that_computes_is_told_from_one_that_waits(until):
         thread.join(20)
 
 
+def test_threads_that_contend_for_the_interpreter_compute_together():
+    """Each of them waits most of the time, for the others."""
+    stop, begun = threading.Event(), threading.Barrier(7, timeout=20)
+    ids = []
+
+    def compute():
+        ids.append(threading.get_native_id())
+        begun.wait()
+        while not stop.is_set():
+            sum(range(1000))
+
+    threads = [threading.Thread(target=compute) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    try:
+        begun.wait()
+        computing = Computing()
+        for each in ids:
+            computing.begin(each)
+        stop.wait(0.2)
+        assert computing.any()
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join(20)
+
+
+def test_of_threads_that_compute_all_but_one_stop(clock, until, monkeypatch):
+    pool = WorkerPool(clock)
+    begun, gate, at, done = threading.Semaphore(0), threading.Event(), set(), threading.Event()
+
+    def wait():
+        begun.release()
+        gate.wait(20)
+
+    try:
+        pool.submit("lane", *[wait] * 3)
+        monkeypatch.setattr(pool._computing, "any", lambda: False)
+        until(lambda: pool.hurry() is False)
+        for _ in range(3):
+            assert begun.acquire(timeout=20)
+        pool.submit("lane", *[lambda: at.add(threading.current_thread())] * 500, done.set)
+        monkeypatch.setattr(pool._computing, "any", lambda: True)
+        assert pool.hurry()
+        gate.set()
+        assert done.wait(20)
+        assert len(at) == 1
+    finally:
+        gate.set()
+        assert pool.stop(1000)
+
+
 def test_a_thread_that_is_gone_computes_no_more():
     computing = Computing()
     thread = threading.Thread(target=lambda: computing.begin(threading.get_native_id()))

@@ -6,6 +6,7 @@ import pytest
 
 from volumehost.errors import RemovalError, UnsafePathError
 from volumehost.hosts.layout import Layout
+from volumehost.node import own_places
 from volumehost.node.found_on_disk import volume_directories
 from volumehost.node.own_places import check_place_in_pod, check_place_of_device
 
@@ -78,6 +79,23 @@ def test_what_is_not_there_or_a_directory_is_fine(layout):
     check_place_in_pod(layout, "uid-1", PLUGIN, "v", block=True)
     check_place_of_device(layout, f"{layout.root_dir}/plugins/example.com~bind/mounts/v")
     check_place_of_device(layout, "/somewhere/else")
+
+
+def test_of_a_new_pod_those_who_set_it_up_together_share_a_look(layout, elsewhere, monkeypatch):
+    now, looks = [100.0], []
+    monkeypatch.setattr(own_places.time, "monotonic", lambda: now[0])
+    look = own_places._look
+    monkeypatch.setattr(own_places, "_look", lambda root, path: looks.append(path) or look(root, path))
+    for name in ("a", "b", "c"):
+        check_place_in_pod(layout, "uid-9", PLUGIN, name, block=False, together=7)
+    assert looks == ["pods/uid-9"]
+    os.symlink(elsewhere, f"{layout.pods_dir()}/uid-9")
+    for together in (0, 8):  # a teardown; those who were started later
+        with pytest.raises(UnsafePathError):
+            check_place_in_pod(layout, "uid-9", PLUGIN, "d", block=False, together=together)
+    now[0] += 0.011
+    with pytest.raises(UnsafePathError):
+        check_place_in_pod(layout, "uid-9", PLUGIN, "d", block=False, together=7)
 
 
 def test_a_raw_block_volume_is_a_link_itself_and_its_parents_are_not(layout, elsewhere):

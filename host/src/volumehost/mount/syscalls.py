@@ -79,6 +79,9 @@ OPEN_TREE_CLOEXEC: Final = os.O_CLOEXEC
 MOVE_MOUNT_F_EMPTY_PATH: Final = 0x4
 MOVE_MOUNT_T_EMPTY_PATH: Final = 0x40
 
+# By number because other platforms lack the name.
+_O_PATH: Final = 0o10000000
+
 # Calls that came after 2019 have one number on all architectures, statx has not.
 _NR_STATX: Final = {"x86_64": 332, "i686": 383, "armv7l": 397, "ppc64le": 383, "s390x": 379}
 _NR_STATX_GENERIC: Final = 291
@@ -230,6 +233,29 @@ def openat2(dir_fd: int, path: str, flags: int, resolve: int, mode: int = 0) -> 
         if error.errno != errno.EINTR:
             raise error
     return int(fd)
+
+
+class OpenPath:
+    """System call openat2 with O_PATH, for callers that look at many paths of which most are not there.
+
+    It costs a third of :func:`openat2` then, since no error is made.
+
+    :param resolve: RESOLVE flags.
+    """
+
+    __slots__ = ("_how",)
+
+    def __init__(self, resolve: int) -> None:
+        self._how = _OPEN_HOW.pack(_O_PATH | os.O_CLOEXEC, 0, resolve)
+
+    def open(self, dir_fd: int, path: str) -> int:
+        """The descriptor, or the negative number of the error."""
+        data = encode(path)
+        while (fd := _libc().openat2(dir_fd, data, self._how, _OPEN_HOW.size)) < 0:
+            number = ctypes.get_errno()
+            if number != errno.EINTR:
+                return -number
+        return int(fd)
 
 
 def open_tree(dir_fd: int, path: str, flags: int) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 
-#: A thread computes when it has waited for less than this part of the time.
+#: Threads compute when all of them together have waited for less than this part of the time.
 _MOST_WAITING = 0.5
 #: Of a shorter time nothing can be told, in seconds.
 _LEAST_SECONDS = 0.002
@@ -18,32 +18,40 @@ class Computing:
     """Looks at threads by their kernel ids. Not safe for threads by itself."""
 
     def __init__(self) -> None:
-        #: When each was looked at last, for how many seconds it had run or wanted to by then, and whether it computed.
-        self._seen: dict[int, tuple[float, float, bool]] = {}
+        #: When each was looked at last, and for how many seconds it had run or wanted to by then.
+        self._seen: dict[int, tuple[float, float]] = {}
+        self._found = False
 
     def begin(self, thread: int) -> None:
         """Look at a thread that begins to work."""
         wanted = _wanted_seconds(thread)
         if wanted is not None:
-            self._seen[thread] = time.monotonic(), wanted, False
+            self._seen[thread] = time.monotonic(), wanted
 
     def end(self, thread: int) -> None:
         """The thread does not work any more."""
         self._seen.pop(thread, None)
 
     def any(self) -> bool:
-        """Whether a thread that works has computed since it was looked at last; not where the kernel does not tell."""
-        now, found = time.monotonic(), False
-        for thread, (since, before, computed) in list(self._seen.items()):
-            if now - since >= _LEAST_SECONDS:
-                wanted = _wanted_seconds(thread)
-                if wanted is None:
-                    del self._seen[thread]
-                    continue
-                computed = wanted - before > (1 - _MOST_WAITING) * (now - since)  # noqa: PLW2901
-                self._seen[thread] = now, wanted, computed
-            found = found or computed
-        return found
+        """Whether those that work have computed since they were looked at last; not where the kernel does not tell.
+
+        What each did counts together: several that contend for the interpreter wait for each other most of the time,
+        and it is busy all the same.
+        """
+        now, part, looked = time.monotonic(), 0.0, False
+        for thread, (since, before) in list(self._seen.items()):
+            if now - since < _LEAST_SECONDS:
+                continue
+            wanted = _wanted_seconds(thread)
+            if wanted is None:
+                del self._seen[thread]
+                continue
+            self._seen[thread] = now, wanted
+            part += (wanted - before) / (now - since)
+            looked = True
+        if looked:
+            self._found = part > 1 - _MOST_WAITING
+        return self._found and bool(self._seen)
 
 
 def _wanted_seconds(thread: int) -> float | None:

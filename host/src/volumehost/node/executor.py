@@ -63,6 +63,8 @@ class Executor:
         self._hurries = False
         self._slow = SlowNotes(services, pending)
         self._begun: list[_Begun] = []
+        #: The workers that are about to end their operation, and start what follows from that.
+        self._ending: set[int] = set()
 
     def start(self, operation: Operation) -> None:
         """Enter the operation as running; it is handed to a worker by the next :meth:`go`.
@@ -91,6 +93,8 @@ class Executor:
         lanes: dict[str, list[Task]] = {}
         for each in begun:
             lanes.setdefault(each.entry.lane, []).append(self._task(each, ticket, refusal))
+        if threading.get_ident() in self._ending:
+            self._pool.nearly_done()
         try:
             for lane, tasks in lanes.items():
                 self._pool.submit(lane, *tasks)
@@ -157,8 +161,12 @@ class Executor:
         retry_in = self._pending.finish(entry, None if was_stopped(failure) else failure)
         if self._metrics is not None and labels is not None:
             self._count(self._metrics, operation, labels, started, failure)
-        self._pool.nearly_done()
-        self.on_finished(operation.key.volume, operation.pod_uid, retry_in)
+        me = threading.get_ident()
+        self._ending.add(me)
+        try:
+            self.on_finished(operation.key.volume, operation.pod_uid, retry_in)
+        finally:
+            self._ending.discard(me)
 
     def _watch_drivers(self) -> None:
         """From the first driver that is missing on it is heard when one registers (BR-27)."""

@@ -30,7 +30,7 @@ class MapOperation(SetUpOperation):
         if not self._begin(steps):
             return
         steps.enter("check")
-        self._check("SetUpDevice")
+        self._check("SetUpDevice", steps)
         steps.make_intent_durable(required=True)  # making a mapper may write the plugin's own record (CSI-BLK-01)
         mapper = self._attempt("NewBlockVolumeMapper initialization failed", self._new_mapper)
         global_path = self._attempt("GetGlobalMapPath failed", lambda: self._global_path(mapper))

@@ -43,7 +43,7 @@ class MountOperation(SetUpOperation):
         if not self._was_mounted or use.remounts:
             self.requested_at = use.requested_at
         steps.enter("check")
-        self._check("SetUp")
+        self._check("SetUp", steps)
         self._check_mount_options()
         mounter = self._attempt("NewMounter initialization failed", lambda: use.plugin.new_mounter(use.spec, use.pod))
         steps.make_intent_durable(required=True)

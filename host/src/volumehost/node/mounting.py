@@ -102,7 +102,7 @@ class PodMounting:
         """Wait until every used volume of these pods is mounted; returns the UIDs of those that were not in time."""
         clock = self._parts.services.clock
         deadline = clock() + timeout
-        for uid in uids:
+        for uid in reversed(uids):  # the last one is ready last, so that there are few to wait for
             self._parts.waits.wait((uid,), functools.partial(self.is_ready, uid), max(0.0, deadline - clock()))
         self._parts.services.journal.flush()
         return [uid for uid in uids if not self.is_ready(uid)]

@@ -173,6 +173,11 @@ class Steps:
         self._ticket = ticket
         self._refused = refused
 
+    @property
+    def together(self) -> int:
+        """A number that it has in common with the operations that were started together with it, 0 for none."""
+        return self._ticket
+
     def enter(self, step: str) -> None:
         """Begin the step of that name."""
         self._entry.step = step

@@ -6,7 +6,9 @@ unmount and delete what is not the volume's. So the operations ask here before t
 
 from __future__ import annotations
 
+import errno
 import os
+import time
 from typing import TYPE_CHECKING
 
 from volumehost.errors import RemovalError, UnsafePathError
@@ -17,25 +19,42 @@ if TYPE_CHECKING:
     from volumehost.hosts.layout import Layout
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY
-_PLAIN = syscalls.RESOLVE_BENEATH | syscalls.RESOLVE_NO_SYMLINKS | syscalls.RESOLVE_NO_XDEV
+_PLAIN = syscalls.OpenPath(syscalls.RESOLVE_BENEATH | syscalls.RESOLVE_NO_SYMLINKS | syscalls.RESOLVE_NO_XDEV)
+
+#: For how many seconds a pod of which nothing was there is new to those who set its volumes up together. One set-up
+#: alone may take longer than that after its look. To look anew for each of them would take as long as their mounts.
+_NEW_SECONDS = 0.01
+#: Of the last new pod its directory and the number of the set-ups; and when it was looked for. One is enough, since the
+#: volumes of a pod come one after the other.
+_new_pod: tuple[tuple[str, int], float] = ("", 0), 0.0
 
 
-def check_place_in_pod(layout: Layout, pod_uid: str, plugin_name: str, name: str, *, block: bool) -> None:
+def check_place_in_pod(
+    layout: Layout, pod_uid: str, plugin_name: str, name: str, *, block: bool, together: int = 0
+) -> None:
     """Refuse the place of a volume in its pod, that of its subpaths, and that of what its plugin keeps, if a link leads
     there.
 
     What is not there yet is fine. Nothing is asked of what is mounted there, which may hang.
 
+    :param together: the number of the set-ups that were started together, which share a look at a pod that is new; 0
+        for a look of one's own.
     :raises UnsafePathError: a link is in the way.
     :raises RemovalError: a file is.
     """
+    global _new_pod  # noqa: PLW0603
+    directory = layout.pod_dir(pod_uid)
+    known, since = _new_pod
+    if together and known == (directory, together) and time.monotonic() - since < _NEW_SECONDS:
+        return
     places = [(layout.pod_plugin_dir(pod_uid, plugin_name), name)]
     if block:  # the volume itself is a link, to its device
         places.append((layout.pod_volume_device_dir(pod_uid, plugin_name), ""))
     else:
         volume = layout.pod_volume_dir(pod_uid, plugin_name, name)
         places += [(os.path.dirname(volume), name), (layout.pod_subpaths_dir(pod_uid), name)]
-    _check(layout, places)
+    if not _check(layout, places, within=directory):
+        _new_pod = (directory, together), time.monotonic()
 
 
 def check_place_of_device(layout: Layout, path: str) -> None:
@@ -48,27 +67,33 @@ def check_place_of_device(layout: Layout, path: str) -> None:
         _check(layout, [(os.path.dirname(path), os.path.basename(path))])
 
 
-def _check(layout: Layout, places: list[tuple[str, str]]) -> None:
-    """:param places: directories, and of each an entry that must be no link either, "" for none."""
+def _check(layout: Layout, places: list[tuple[str, str]], within: str = "") -> bool:
+    """Whether the directory that all of them lie in is there; without it there is nothing else to look for.
+
+    :param places: directories, and of each an entry that must be no link either, "" for none.
+    """
     root = os.open(layout.root_dir, _DIRECTORY | os.O_CLOEXEC)
     try:
+        begin = len(layout.root_dir) + 1
+        if within and _look(root, within[begin:]) == errno.ENOENT:
+            return False
         for directory, name in places:
-            relative = directory[len(layout.root_dir) + 1 :]
-            if not _is_plain(root, f"{relative}/{name}" if name else relative):
+            relative = directory[begin:]
+            # One call tells for certain that it is not there, or that neither links nor mounts lie on the way.
+            if _look(root, f"{relative}/{name}" if name else relative) not in (0, errno.ENOENT):
                 _look_closely(root, directory, relative, name)
     finally:
         os.close(root)
-
-
-def _is_plain(root: int, relative: str) -> bool:
-    """Whether one call tells for certain that it is not there, or that neither links nor mounts lie on the way."""
-    try:
-        os.close(syscalls.openat2(root, relative, os.O_PATH, _PLAIN))
-    except FileNotFoundError:
-        return True
-    except OSError:
-        return False
     return True
+
+
+def _look(root: int, relative: str) -> int:
+    """0, or the number of the error."""
+    opened = _PLAIN.open(root, relative)
+    if opened < 0:
+        return -opened
+    os.close(opened)
+    return 0
 
 
 def _look_closely(root: int, directory: str, relative: str, name: str) -> None:

@@ -65,6 +65,10 @@ class DirtyKeys:
         """Look at this one in the next run."""
         self._keys[volume, pod_uid] = None
 
+    def unmark(self, volume: str, pod_uid: str) -> None:
+        """Whoever calls this looks at it at once."""
+        self._keys.pop((volume, pod_uid), None)
+
     def take(self) -> list[Key]:
         """The marked keys, which are unmarked with that."""
         keys = list(self._keys)
@@ -140,9 +144,12 @@ class Reconciler:
         for key in list(self._blocked.pop(volume, ())):
             self._dirty.mark(*key)
         if pod_uid:
-            self._dirty.mark(volume, pod_uid)
             if not retry_in:
                 self._wake_refused(volume, pod_uid)
+            # Nearly always there is nothing left to do, and no run is needed to see that.
+            self._dirty.unmark(volume, pod_uid)
+            if not self._is_settled(volume, pod_uid):
+                self._dirty.mark(volume, pod_uid)
         self.run()
         if pod_uid:
             self._notify(pod_uid)
@@ -198,7 +205,7 @@ class Reconciler:
 
     def run(self) -> None:
         """Work off what changed. Returns at once when another thread is at it: that one takes these changes too."""
-        while True:
+        while self._dirty:
             with self._lock:
                 if self._working or self._stopped or not self._dirty:
                     return

@@ -114,13 +114,13 @@ class SetUpOperation:
         services.actual.set_selinux_context(use.volume, use.mount_label)
         return True
 
-    def _check(self, exclusive_step: str) -> None:
+    def _check(self, exclusive_step: str, steps: Steps) -> None:
         """Whether the node may have it (MOUNTOP-02), and whether the pod may have it beside others (MOUNTOP-05).
 
         First of all whether its place is our own.
         """
         use, services = self._use, self._services
-        self._attempt(f"{exclusive_step} failed", self._check_place)
+        self._attempt(f"{exclusive_step} failed", lambda: self._check_place(steps.together))
         volume = use.spec.persistent_volume
         if volume is None:
             return
@@ -138,9 +138,9 @@ class SetUpOperation:
             )
             raise self._failure(f"{exclusive_step} failed", refusal)
 
-    def _check_place(self) -> None:
+    def _check_place(self, together: int) -> None:
         use, layout = self._use, self._services.host.layout
-        check_place_in_pod(layout, use.pod_uid, use.plugin.name, use.inner_name, block=use.is_block)
+        check_place_in_pod(layout, use.pod_uid, use.plugin.name, use.inner_name, block=use.is_block, together=together)
 
     def _wait_for_attach(self, steps: Steps) -> str:
         use = self._use

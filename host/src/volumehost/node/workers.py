@@ -53,6 +53,8 @@ class WorkerPool:
         self._idle = 0
         self._coming = 0
         self._hurried = False
+        #: Those that work compute: one of them does it faster than all.
+        self._crowded = False
         self._stopping = False
         self._computing = Computing()
 
@@ -80,14 +82,15 @@ class WorkerPool:
     def hurry(self) -> bool:
         """Have more threads join in while tasks wait that one could take; whether any does.
 
-        None joins in while one works off tasks that compute and wait for nobody, which it would only make slower; so
-        ask again as long as any task waits.
+        None joins in while tasks are worked off that compute and wait for nobody, which it would only make slower, and
+        all but one of those that are at it stop; so ask again as long as any task waits.
         """
         with self._lock:
             now = self._clock()
             waits = self._lanes.can_take(now)
             gets_on = self._lanes.slow(now) < self._lanes.busy and self._computing.any()
             self._hurried = waits and not gets_on
+            self._crowded = waits and gets_on
             if self._hurried:
                 self._call_a_thread(now)
             return waits
@@ -144,7 +147,7 @@ class WorkerPool:
         while not self._stopping:
             if arriving:
                 self._coming = 0
-            taken = self._lanes.take(me, now)
+            taken = self._lanes.take(me, now) if arriving or not self._is_one_too_many(now) else None
             if taken is not None:
                 if self._hurried or taken.alone:
                     self._hurried = self._lanes.can_take(now)
@@ -165,6 +168,10 @@ class WorkerPool:
         self._computing.end(threading.get_native_id())
         self._condition.notify_all()
         return None
+
+    def _is_one_too_many(self, now: float) -> bool:
+        """Whether another thread takes what waits sooner than it could be done by both."""
+        return self._crowded and self._lanes.busy > self._lanes.slow(now)
 
     def _work(self) -> None:
         me = threading.get_ident()

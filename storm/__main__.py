@@ -19,12 +19,12 @@ from volumehost.testing.namespaces import enter_private_mount_namespace, why_not
 
 #: Each with the minutes that it may take.
 STORMS: dict[str, tuple[Callable[[Options], Findings], float]] = {
-    "kill": (kill.run, 8.0),
-    "drivers": (drivers.run, 4.0),
-    "reboot": (reboot.run, 2.0),
-    "scale": (scale.run, 3.0),
+    "kill": (kill.run, 7.5),
+    "drivers": (drivers.run, 3.0),
+    "reboot": (reboot.run, 0.5),
+    "scale": (scale.run, 1.5),
     "full-disk": (full_disk.run, 3.0),
-    "corrupt": (corrupt.run, 5.0),
+    "corrupt": (corrupt.run, 4.5),
 }
 
 

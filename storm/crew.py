@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import logging
 import os
 import shutil
 import signal
@@ -73,6 +74,7 @@ def side_by_side(function: Callable[..., T], jobs: Sequence[tuple[Any, ...]], wo
 
 def _call(connection: Connection, parent: int, function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
     """A process of its own. It ends in good order when it is told to, or when whoever started it is gone."""
+    logging.getLogger().addHandler(logging.NullHandler())  # findings are told; of managers in this process too
     end_in_good_order()
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
     if os.getppid() != parent:  # gone already

@@ -52,3 +52,15 @@ def test_a_full_disk_leaves_the_old_content_and_no_rubbish(tmp_path, request):
     with open(f"{full}/record", "rb") as file:
         assert file.read() == b"old"
     assert sorted(os.listdir(full)) == ["filler", "record"]
+
+
+def test_an_empty_directory_in_its_place_is_replaced_and_any_other_kept(tmp_path):
+    (tmp_path / "record").mkdir()
+    replace_file(f"{tmp_path}/record", b"new")
+    assert (tmp_path / "record").read_bytes() == b"new"
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "data").write_bytes(b"kept")
+    with pytest.raises(OSError, match="not empty"):
+        replace_file(f"{tmp_path}/other", b"new")
+    assert (tmp_path / "other" / "data").read_bytes() == b"kept"
+    assert sorted(os.listdir(tmp_path)) == ["other", "record"]

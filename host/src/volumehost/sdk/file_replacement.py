@@ -9,8 +9,9 @@ import os
 def replace_file(path: str, data: bytes, *, mode: int = 0o600) -> None:
     """Put ``data`` at ``path``: a temporary name beside it, synced, renamed over it, the directory synced.
 
-    A link at ``path`` is replaced, not followed. One writer at a time for each path: two would share the temporary
-    name, ``.<name>.new``, which is what a crash can leave behind and the next call takes over.
+    A link at ``path`` is replaced, not followed; an empty directory is replaced too. One writer at a time for each
+    path: two would share the temporary name, ``.<name>.new``, which is what a crash can leave behind and the next call
+    takes over.
 
     :raises OSError: it cannot be written; what was at ``path`` is still there, and the temporary file is gone.
     """
@@ -29,7 +30,11 @@ def replace_file(path: str, data: bytes, *, mode: int = 0o600) -> None:
                 os.fsync(file)
             finally:
                 os.close(file)
-            os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+            try:
+                os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+            except IsADirectoryError:
+                os.rmdir(name, dir_fd=folder)
+                os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
         except OSError:
             with contextlib.suppress(OSError):
                 os.unlink(temporary, dir_fd=folder)

@@ -101,9 +101,16 @@ def write(directory: str, record: Mapping[str, str]) -> None:
 
 
 def remove(directory: str) -> None:
-    """Remove the record, and what a crash left of one; success when there is none."""
+    """Remove the record, and what a crash left of one; success when there is none.
+
+    :raises OSError: it cannot be removed; or a directory is in its place and something in it, which is kept.
+    """
+    path = f"{directory}/{FILE_NAME}"
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-        os.unlink(f"{directory}/{FILE_NAME}")
+        try:
+            os.unlink(path)
+        except IsADirectoryError:
+            os.rmdir(path)
 
 
 def remove_directory(directory: str) -> None:

@@ -119,3 +119,17 @@ def test_csi_tdn_06_anything_else_in_the_directory_is_kept(tmp_path):
     with pytest.raises(OSError, match="not empty"):
         vol_data.remove_directory(str(directory))
     assert (directory / "data").exists()
+
+
+def test_an_empty_directory_in_its_place_goes_and_what_is_in_one_is_kept(tmp_path):
+    """BR-62: a damaged disk has made one of it; the volume could never be released."""
+    directory = tmp_path / "volume"
+    (directory / "vol_data.json").mkdir(parents=True)
+    with pytest.raises(BrokenRecordError, match="Is a directory"):
+        vol_data.read(str(directory))
+    vol_data.remove(str(directory))
+    assert list(directory.iterdir()) == []
+    (directory / "vol_data.json" / "data").mkdir(parents=True)
+    with pytest.raises(OSError, match="not empty"):
+        vol_data.remove(str(directory))
+    assert (directory / "vol_data.json" / "data").exists()

@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any, Self
 
+from volumehost.testing.api_server.access import Access, Denial
+from volumehost.testing.api_server.api import Api
+from volumehost.testing.api_server.cluster import Cluster
+from volumehost.testing.api_server.connections import Listener
+from volumehost.testing.api_server.failures import StatusError
 from volumehost.testing.api_server.faults import Faults
+from volumehost.testing.api_server.housekeeping import Housekeeping, collect_garbage, keep_accounts, protect_storage
+from volumehost.testing.api_server.kubeconfig import write_kubeconfig
 from volumehost.testing.api_server.objects import Objects
 from volumehost.testing.api_server.recording import Requests
+from volumehost.testing.api_server.users import Users
+from volumehost.testing.api_server.watching import Watches
+
+_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 
 
 class ApiServer:
     """A Kubernetes API server in memory, on a port of the loopback interface.
+
+    ``objects`` is what it holds, ``requests`` what it was asked, ``faults`` what goes wrong.
 
     :param port: 0 for a free one.
     :param rbac: enforce the Role, ClusterRole and binding objects that it holds; the group ``system:masters`` may do
@@ -43,30 +57,57 @@ class ApiServer:
         service_accounts: bool = False,
         clock: Callable[[], float] = time.time,
     ) -> None:
+        self._cluster = Cluster(history=history, seed=seed, clock=clock, service_accounts=service_accounts)
+        self._users = Users(self._cluster)
+        self._access = Access(self._cluster, rbac=rbac)
+        self._watches = Watches(self._cluster, bookmark_seconds)
         self.faults = Faults()
         self.requests = Requests()
-        self.objects: Objects
+        self.objects = Objects(self._cluster)
+        self._api = Api(self._cluster, self._users, self._access, self._watches, self.faults, self.requests)
+        self._listener = Listener(port, self._api.answer)
+        for name in _NAMESPACES:
+            self._cluster.make_namespace(name)
+        jobs = (
+            (garbage_collector, collect_garbage),
+            (protection, protect_storage),
+            (service_accounts, keep_accounts),
+        )
+        wanted = [job for is_wanted, job in jobs if is_wanted]
+        if service_accounts:
+            keep_accounts(self._cluster)
+        self._housekeeping = Housekeeping(self._cluster, wanted)
 
     def __enter__(self) -> Self:
-        raise NotImplementedError
+        self._listener.start()
+        self._housekeeping.start()
+        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        raise NotImplementedError
+        self._cluster.stopping.set()
+        self._cluster.storage.wake()
+        self._listener.stop()
+        self._housekeeping.join()
+
+    def __repr__(self) -> str:
+        return f"<ApiServer {self.url}>"
 
     @property
     def url(self) -> str:
         """``http://127.0.0.1:<port>``."""
-        raise NotImplementedError
+        return f"http://127.0.0.1:{self._listener.port}"
+
+    # --- users --------------------------------------------------------------------------------------------------
 
     def token(self, user: str = "admin", groups: Sequence[str] | None = None) -> str:
         """A bearer token by which requests are the user's; ``admin`` is in ``system:masters`` unless told otherwise."""
-        raise NotImplementedError
+        return self._users.token(user, groups)
 
     def revoke(self, user: str) -> None:
         """Every token of the user is refused from now on (401), as expired credentials are."""
-        raise NotImplementedError
+        self._users.revoke(user)
 
     def kubeconfig(
         self,
@@ -77,38 +118,65 @@ class ApiServer:
         namespace: str = "",
     ) -> str:
         """Write a kubeconfig file for the user, with one context called ``test``; returns its path."""
-        raise NotImplementedError
+        token = self.token(user, groups)
+        return write_kubeconfig(path, url=self.url, user=user, token=token, namespace=namespace)
 
     def deny(
         self, *, user: str = "*", verb: str = "*", resource: str = "*", namespace: str = "*"
-    ) -> AbstractContextManager[None]:
+    ) -> AbstractContextManager[object]:
         """Refuse such requests (403), for good or, as a context manager, until its end."""
-        raise NotImplementedError
+        denial = Denial(user, verb, resource, namespace)
+        self._access.deny(denial)
+        undone = contextlib.ExitStack()
+        undone.callback(self._access.permit, denial)
+        return undone
 
-    def unreachable(self) -> AbstractContextManager[None]:
+    # --- the network --------------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def unreachable(self) -> Iterator[None]:
         """Connections are reset and new ones refused until the end of the block; then the same port serves again."""
-        raise NotImplementedError
+        self._listener.pause()
+        try:
+            yield
+        finally:
+            self._listener.start()
+
+    def reset_connections(self) -> None:
+        """Reset every connection that there is; new ones are taken."""
+        self._listener.reset_connections()
+
+    # --- watches ------------------------------------------------------------------------------------------------
 
     def compact(self) -> None:
         """Forget all changes so far: watches and continued lists from before get 410."""
-        raise NotImplementedError
+        self._cluster.storage.compact()
+
+    def open_watches(self, resource: str = "*") -> int:
+        """How many watches of the resource there are now."""
+        return self._watches.count(resource)
 
     def close_watches(self, resource: str = "*") -> None:
         """End the watches of the resource in good order, as a server does when their time is over."""
-        raise NotImplementedError
+        self._watches.order(resource, "close")
 
     def send_bookmarks(self) -> None:
         """Send a bookmark to every watch that asked for them, now."""
-        raise NotImplementedError
+        self._watches.order("*", "bookmark")
 
     def send_error(self, resource: str = "*", code: int = 410) -> None:
         """Send an ERROR event to the watches of the resource and end them."""
-        raise NotImplementedError
+        self._watches.order(resource, StatusError(code, "scripted"))
+
+    # --- what happens in a cluster ------------------------------------------------------------------------------
 
     def recreate(self, resource: str, name: str, namespace: str = "") -> dict[str, Any]:
         """Delete the object, finalizers or not, and make it again under a new uid; returns the new one."""
-        raise NotImplementedError
+        document = self.objects.delete(resource, name, namespace)
+        for field in ("uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "generation"):
+            document["metadata"].pop(field, None)
+        return self.objects.put(document)
 
     def collect_garbage(self) -> int:
         """Delete objects all of whose owners are gone, once; returns how many."""
-        raise NotImplementedError
+        return collect_garbage(self._cluster)

@@ -7,10 +7,11 @@ import json
 import os
 
 import pytest
+from msgspec.structs import replace
 
 from volumehost import VolumeManager
-from volumehost.api.objects import BoundObjectReference, TokenRequest, TokenRequestSpec
-from volumehost.errors import InvalidObjectError
+from volumehost.api.objects import BoundObjectReference, TokenRequest, TokenRequestSpec, TokenRequestStatus
+from volumehost.errors import InvalidObjectError, StoreError
 from volumehost.hosts.standalone_host import StandaloneHost
 from volumehost.hosts.tokens import LocalSigner, TokenCache
 from volumehost.loader.events import NoProber
@@ -65,7 +66,7 @@ def test_a_damaged_key_is_made_anew(tmp_path):
 
 def test_a_token_is_kept_until_a_fifth_of_its_life_is_left_and_forgotten_with_its_pod(tmp_path):
     now = [0.0]
-    cache = TokenCache(LocalSigner(str(tmp_path)), lambda: now[0])
+    cache = TokenCache(LocalSigner(str(tmp_path)), lambda: now[0], lambda: 0.0)
     token = lambda **kw: cache.get("ns", "sa", request(1000, **kw)).status.token  # noqa: E731
     first = token()
     now[0] = 799
@@ -77,6 +78,47 @@ def test_a_token_is_kept_until_a_fifth_of_its_life_is_left_and_forgotten_with_it
     assert second != first
     cache.forget("u-1")
     assert token() != second
+
+
+class Issuer:
+    """Issues tokens of its own idea of a lifetime, while it can be reached."""
+
+    def __init__(self, seconds):
+        self.seconds, self.issued, self.down = seconds, 0, False
+
+    def __call__(self, namespace, name, wanted):
+        if self.down:
+            raise StoreError("the API server cannot be reached")
+        self.issued += 1
+        spec = replace(wanted.spec, expiration_seconds=self.seconds)
+        status = TokenRequestStatus(token=f"t{self.issued}", expiration_timestamp="2001-01-01T00:00:00Z")
+        return replace(wanted, spec=spec, status=status)
+
+
+def test_what_the_issuer_grants_counts_and_not_its_clock():
+    """Clocks that differ do not matter; an issuer that grants less than was asked for is asked again in time."""
+    now, issuer = [0.0], Issuer(600)
+    cache = TokenCache(issuer, lambda: now[0], lambda: 5.0)
+    assert cache.get("ns", "sa", request(36000)).status.token == "t1"
+    now[0] = 474
+    assert cache.get("ns", "sa", request(36000)).status.token == "t1"
+    now[0] = 476
+    assert cache.get("ns", "sa", request(36000)).status.token == "t2"
+
+
+def test_a_token_that_lives_is_used_while_no_other_can_be_had(caplog):
+    now, issuer = [0.0], Issuer(600)
+    cache = TokenCache(issuer, lambda: now[0], lambda: 0.0)
+    cache.get("ns", "sa", request(600))
+    issuer.down, now[0] = True, 500
+    assert cache.get("ns", "sa", request(600)).status.token == "t1"
+    assert "not renewed" in caplog.text
+    assert "t1" not in caplog.text
+    now[0] = 601
+    with pytest.raises(StoreError):
+        cache.get("ns", "sa", request(600))
+    issuer.down = False
+    assert cache.get("ns", "sa", request(600)).status.token == "t2"
 
 
 def test_a_standalone_host_signs_and_no_token_is_in_a_repr(tmp_path):

@@ -12,21 +12,25 @@ import copy
 import hashlib
 import hmac
 import json
+import logging
 import os
+import random
 import secrets
 import threading
 import time
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from volumehost.errors import InvalidObjectError
+from volumehost.errors import InvalidObjectError, VolumeHostError
 from volumehost.sdk import replace_file
 
 if TYPE_CHECKING:
     from volumehost.api.objects import TokenRequest, TokenRequestStatus
+
+logger = logging.getLogger(__name__)
 
 #: ``iss`` of the tokens, and their audience where none is asked for.
 ISSUER = "urn:volumehost:local"
@@ -39,6 +43,12 @@ MAXIMUM_SECONDS = 1 << 32
 #: A token is renewed when this part of its life is over, or after a day.
 _RENEW_AFTER = 0.8
 _RENEW_SECONDS = 24 * 3600.0
+
+#: So many seconds earlier at most, by chance, so that the tokens of many pods are not all renewed at once.
+_JITTER_SECONDS = 10.0
+
+#: How long a token that could not be renewed is handed out before that is tried again, in seconds.
+_RETRY_SECONDS = 30.0
 
 Signer = Callable[[str, str, "TokenRequest"], "TokenRequest"]
 _Wanted = tuple[str, str, tuple[str, ...], int | None, str]
@@ -92,21 +102,35 @@ class LocalSigner:
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
+    """A token, handed out until ``until``; after that one that still lives, until ``dead``, when no other is to be had.
+
+    Both are of the monotonic clock, from what its issuer granted: what the issuer's clock says does not matter.
+    """
+
     status: TokenRequestStatus
     until: float
+    dead: float
 
 
 class TokenCache:
     """Hands out tokens that still live long enough, and signs new ones otherwise. Safe for threads."""
 
-    def __init__(self, signer: Signer, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, signer: Signer, clock: Callable[[], float] = time.monotonic, jitter: Callable[[], float] | None = None
+    ) -> None:
         self._signer = signer
+        self._jitter = jitter if jitter is not None else _jitter
         self._clock = clock
         self._lock = threading.Lock()
         self._kept: dict[_Wanted, _Kept] = {}
 
     def get(self, namespace: str, name: str, request: TokenRequest) -> TokenRequest:
-        """The request with a status whose token has at least a fifth of its life before it."""
+        """The request with a status whose token has at least a fifth of its life before it.
+
+        While none can be had, one that still lives.
+
+        :raises VolumeHostError: none lives, and none can be had.
+        """
         bound = request.spec.bound_object_ref
         wanted: _Wanted = (
             namespace,
@@ -120,17 +144,30 @@ class TokenCache:
             kept = self._kept.get(wanted)
             if kept is not None and now < kept.until:
                 return _answered(request, kept.status)
-        answered = self._signer(namespace, name, request)
-        seconds = request.spec.expiration_seconds or DEFAULT_SECONDS
+        try:
+            answered = self._signer(namespace, name, request)
+        except VolumeHostError as error:
+            if kept is None or now >= kept.dead:
+                raise
+            logger.warning("a token of service account %s/%s is not renewed yet: %s", namespace, name, error)
+            with self._lock:
+                self._kept[wanted] = replace(kept, until=min(now + _RETRY_SECONDS, kept.dead))
+            return _answered(request, kept.status)
+        seconds = answered.spec.expiration_seconds or request.spec.expiration_seconds or DEFAULT_SECONDS
+        until = now + min(seconds * _RENEW_AFTER, _RENEW_SECONDS) - self._jitter()
         with self._lock:
-            self._kept = {key: kept for key, kept in self._kept.items() if now < kept.until}
-            self._kept[wanted] = _Kept(answered.status, now + min(seconds * _RENEW_AFTER, _RENEW_SECONDS))
+            self._kept = {key: kept for key, kept in self._kept.items() if now < kept.dead}
+            self._kept[wanted] = _Kept(answered.status, until, now + seconds)
         return answered
 
     def forget(self, pod_uid: str) -> None:
         """Drop the tokens that were bound to the pod."""
         with self._lock:
             self._kept = {wanted: kept for wanted, kept in self._kept.items() if wanted[-1] != pod_uid}
+
+
+def _jitter() -> float:
+    return random.uniform(0, _JITTER_SECONDS)  # noqa: S311 - spreads renewals, guards nothing
 
 
 def _answered(request: TokenRequest, status: TokenRequestStatus) -> TokenRequest:

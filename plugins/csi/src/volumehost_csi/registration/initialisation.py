@@ -1,4 +1,4 @@
-"""Has the node's CSINode made in the background, and the node not ready until then (CSI-NIM-01, -02)."""
+"""Has the node's CSINode made in the background, the node not ready until then, and repairs it (CSI-NIM-01, BR-78)."""
 
 from __future__ import annotations
 
@@ -21,6 +21,9 @@ FACTOR = 8.0
 LONGEST_PAUSE = 15.0
 UNREACHABLE_PAUSE = 1.0
 _JITTER = 0.1
+
+#: How often it is looked whether the objects still say what they should, in seconds.
+REPAIR_SECONDS = 15.0
 
 
 class CSINodeInitialisation:
@@ -57,10 +60,26 @@ class CSINodeInitialisation:
                 longest = UNREACHABLE_PAUSE if isinstance(error, StoreError) else LONGEST_PAUSE
             else:
                 self._host.set_kubelet_error(None)
-                return
+                break
             pause = min(pause, longest)
             self._stop.wait(pause * (1 + random.uniform(0, _JITTER)))  # noqa: S311 - no secret
             pause *= FACTOR
+        self._keep_right()
+
+    def _keep_right(self) -> None:
+        told = ""
+        while not self._stop.wait(REPAIR_SECONDS * (1 + random.uniform(0, _JITTER))):  # noqa: S311 - no secret
+            try:
+                self._node_info.repair()
+            except Exception as error:  # noqa: BLE001 - as above
+                log = logger.debug if str(error) == told else logger.warning
+                told = str(error)
+                log("the Node or the CSINode does not say what it should, it is tried again: %s", error)
+                self._host.set_kubelet_error(_not_ready(told))
+            else:
+                if told:
+                    self._host.set_kubelet_error(None)
+                told = ""
 
 
 def _not_ready(reason: str) -> VolumeHostError:

@@ -89,6 +89,28 @@ class NodeInfoManager:
             self._repeat(lambda: self._install_once(api, driver, info))
         self._local[driver] = info
 
+    def repair(self) -> None:
+        """Put right what others did to the Node and the CSINode, a new Node of the name included (BR-78).
+
+        Where nothing was done this reads and writes nothing.
+
+        :raises TopologyCollisionError: the topology of a driver contradicts a label now; the other drivers are right.
+        :raises ApiError: the API does not answer or refuses it.
+        """
+        api = self._host.get_kube_client()
+        if api is None or self._is_right(api):
+            return
+        self.initialize()
+        failure: Exception | None = None
+        for driver, info in self.local.items():
+            logger.warning("what the cluster knows of the CSI driver %s on this node is put right", driver)
+            try:
+                self._repeat(lambda info=info, driver=driver: self._repair_once(api, driver, info))  # type: ignore[misc]
+            except StorageDriverError as error:
+                failure = error
+        if failure is not None:
+            raise failure
+
     def uninstall(self, driver: str) -> None:
         """Take the driver out: CSINode first, Node second; fine when it is not there (CSI-NIM-23, -24).
 
@@ -132,6 +154,36 @@ class NodeInfoManager:
         csi_node_object.put_entry(csi_node, new)
         csi_node = api.replace(csi_node)
         self._tell_stale(driver, node, csi_node_object.stale_labels(old, new, node.metadata.labels, csi_node))
+
+    def _is_right(self, api: ApiClient) -> bool:
+        """Whether both objects say what they should."""
+        from volumehost.api.objects import CSINode
+
+        with self._lock:
+            node = self._node(api)
+            try:
+                csi_node = api.get(CSINode, self._name)
+            except ObjectNotFoundError:
+                return False
+            if not csi_node_object.belongs_to(csi_node, node):
+                return False
+            found = {driver: csi_node_object.find_entry(csi_node, driver) for driver in self._local}
+            return not csi_node_object.put_migrated(csi_node, self._migrated) and all(
+                (entry := found[driver]) is not None
+                and csi_node_object.same_entry(entry, csi_node_object.driver_entry(driver, info))
+                and not node_object.install_patch(node, driver, info)
+                for driver, info in self._local.items()
+            )
+
+    def _repair_once(self, api: ApiClient, driver: str, info: NodeInfo) -> None:
+        if self._local.get(driver) != info:
+            return  # it has left, or says something else now
+        node = self._node(api)
+        patch = node_object.install_patch(node, driver, info)
+        if patch:
+            patch["metadata"]["resourceVersion"] = node.metadata.resource_version
+            api.patch(type(node), self._name, patch)
+        self._install_once(api, driver, info)
 
     def _uninstall_once(self, api: ApiClient, driver: str) -> None:
         from volumehost.api.objects import CSINode

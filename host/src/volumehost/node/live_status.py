@@ -13,7 +13,7 @@ from volumehost.node.journal_format import text_of, texts_of
 from volumehost.node.mount_facts import is_mounted
 from volumehost.node.pending import OperationKey
 from volumehost.node.pods import used_volumes
-from volumehost.node.states import MountState
+from volumehost.node.states import MountState, Need
 from volumehost.node.status import PodStatus, VolumeStatus, pod_state, waits_for_word
 
 if TYPE_CHECKING:
@@ -210,6 +210,8 @@ class LiveStatus:
         plugin = use.plugin.name if use is not None else mount.plugin_name if mount is not None else ""
         origin = use.plugin.origin if use is not None else None
         error, attempts, retry_in = self._failure(entry)
+        if entry is None and use is not None and mount is None and (waits := self.waits_for_controller(use)):
+            error = f"waits for {waits}"
         return VolumeStatus(
             volume=name,
             state=_state(entry, mount),
@@ -229,6 +231,14 @@ class LiveStatus:
             where=where_it_hangs(entry, self._pending, self._services.clock),
             failed_step=entry.failed_step if entry is not None and entry.backoff.error is not None else "",
         )
+
+    def waits_for_controller(self, use: VolumeUse) -> str:
+        """What has to happen before a volume that a controller attaches may be mounted, "" for nothing."""
+        attachments = self._services.attachments
+        if attachments is None or not use.attachable:
+            return ""
+        need = self._services.actual.check(use.volume, use.pod_uid, attachable=True).need
+        return attachments.waits_for(use.volume) if need is Need.ATTACH else ""
 
     def _as_recorded(self, name: str, record: dict[str, Any]) -> VolumeStatus:
         """A volume that this manager found and was not told to do anything about: what its maker recorded stands."""

@@ -41,7 +41,7 @@ SEQUENCES = [mount_sequence(ALL), mount_sequence(BLOCK), unmount_sequence(ALL), 
 def _steps_in_the_source():
     """The names in every ``steps.enter("...")`` of the node."""
     found = set()
-    for path in Path(inspect.getfile(node)).parent.glob("*.py"):
+    for path in Path(inspect.getfile(node)).parent.rglob("*.py"):
         for call in ast.walk(ast.parse(path.read_text())):
             if isinstance(call, ast.Call) and getattr(call.func, "attr", "") == "enter" and len(call.args) == 1:
                 name = call.args[0]
@@ -65,9 +65,11 @@ def test_every_operation_has_its_phases():
         unmap_operation,
         unmount_operation,
     )
+    from volumehost.node.cluster import verify_operation
 
     names = {
         attach_operations.AttachOperation.name,
+        verify_operation.VerifyOperation.name,
         attach_operations.DetachOperation.name,
         device_operations.UnmountDeviceOperation.name,
         expand_operation.ExpandOperation.name,

@@ -187,6 +187,11 @@ class LiveFacts:
         mount = self._actual.get_mount(volume, pod_uid)
         if mount is not None and self._services.desired.get(volume, pod_uid) is None and not facts.unmounting:
             facts.waits_for.append(self._why_left_alone(mount))
+        use = self._services.desired.get(volume, pod_uid)
+        if use is not None and (waits := self._parts.status.waits_for_controller(use)):
+            facts.here, facts.error = sequence.ATTACH, []
+            facts.waits_for.append(waits)
+            self._add_attachment(facts, use)
         others = [entry for entry in self._parts.pending.running() if entry.key.volume == volume]
         facts.waits_for += [self._running_words(entry) for entry in others if entry.key.pod != pod_uid]
 

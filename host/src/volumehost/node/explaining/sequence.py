@@ -23,10 +23,11 @@ WAIT_FOR_DEVICE, MOUNT_DEVICE, SET_UP, EXPAND, MOUNTED = (
 SUBPATHS, TEAR_DOWN, UNMOUNT_DEVICE, DETACH, REMOVE = "subpaths", "tear-down", "unmount-device", "detach", "remove"
 
 _ATTACH, _DETACH, _GROW = "volume_attach", "volume_detach", "volume_fs_resize"
+_VERIFY = "verify_controller_attached_volume"
 _UNMOUNT, _UNMAP, _UNMOUNT_DEVICE, _UNMAP_DEVICE = "volume_unmount", "unmap_volume", "unmount_device", "unmap_device"
 
 #: Every operation that brings a volume to a pod; the others take it away.
-MOUNTING_OPERATIONS = frozenset({_ATTACH, MOUNT_VOLUME, MAP_VOLUME, _GROW})
+MOUNTING_OPERATIONS = frozenset({_ATTACH, _VERIFY, MOUNT_VOLUME, MAP_VOLUME, _GROW})
 
 Step = tuple[str, str]
 
@@ -206,7 +207,9 @@ def _steps(operation: str, *names: str) -> frozenset[Step]:
 
 
 _WAIT = "wait until the attached device is there"
-_ATTACHES = _steps(_ATTACH, "plugin", "journal", "attach", "detach", "mark-attached")
+_ATTACHES = _steps(_ATTACH, "plugin", "journal", "attach", "detach", "mark-attached") | _steps(
+    _VERIFY, "plugin", "verify", "mark-attached"
+)
 _DETACHES = _steps(_DETACH, "plugin", "journal", "detach", "mark-detached")
 _CLEANS = _steps(_UNMOUNT, "plugin", "journal", "clean-subpaths")
 _UNMOUNTS = _steps(_UNMOUNT, "tear-down", "mark-unmounted")

@@ -1,7 +1,8 @@
 """Applies a manifest: the object is made, or changed to what the manifest says of it; the command line calls it.
 
-What a manifest said before and says no longer is taken away again. To know that, each apply leaves the *names* of its
-fields in ``metadata.managedFields``, in the form of Kubernetes' server-side apply; no values, so no secrets.
+What a manifest said before and says no longer is taken away again. A server that merges manifests itself (server-side
+apply) knows that; for any other each apply leaves the *names* of its fields in ``metadata.managedFields``, in the same
+form; no values, so no secrets.
 """
 
 from __future__ import annotations
@@ -10,18 +11,19 @@ import base64
 import random
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
+from volumehost.api.client import ApiClient, ServerSideApplier
 from volumehost.api.convert import to_wire
 from volumehost.api.objects import Secret
 from volumehost.api.schema import Anything, MapOf, Shape, StructOf, shape_of
 from volumehost.errors import AlreadyExistsError, ConflictError, ObjectNotFoundError
 
 if TYPE_CHECKING:
-    from volumehost.api.client import ApiClient
     from volumehost.api.objects import KubeObject
 
 #: Under this name the fields of a manifest are kept.
@@ -35,6 +37,8 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.001, 0.1
 Outcome = Literal["created", "configured", "unchanged"]
 
 _IDENTITY = ("apiVersion", "kind", "status")
+#: What a server does not take from a manifest; uid and resource version are conditions.
+_SERVERS_OWN = frozenset({"managedFields", "creationTimestamp", "generation", "selfLink", "deletionTimestamp"})
 _METADATA_IDENTITY = (
     "name",
     "namespace",
@@ -70,6 +74,8 @@ def apply_object(client: ApiClient, struct: type[KubeObject], document: Mapping[
     :raises InvalidObjectError: it breaks the API's rules, or changes what must not change.
     """
     document = _merge_string_data(struct, document)
+    if isinstance(client, ServerSideApplier):
+        return _apply_there(client, struct, document)
     metadata = document.get("metadata") or {}
     name, namespace = str(metadata.get("name", "")), str(metadata.get("namespace") or "")
     conditional = "resourceVersion" in metadata
@@ -100,6 +106,22 @@ def apply_object(client: ApiClient, struct: type[KubeObject], document: Mapping[
         subject=name,
         hint="apply it again",
     )
+
+
+def _apply_there(client: ServerSideApplier, struct: type[KubeObject], document: Mapping[str, Any]) -> Applied:
+    """Leave it to the server, which knows how the lists of each kind are merged."""
+    given = document.get("metadata") or {}
+    metadata = {key: value for key, value in given.items() if key not in _SERVERS_OWN}
+    wanted = {key: value for key, value in document.items() if key != "status"} | {"metadata": metadata}
+    before = None
+    if isinstance(client, ApiClient):
+        with suppress(ObjectNotFoundError):
+            before = client.get(struct, str(metadata.get("name", "")), str(metadata.get("namespace") or ""))
+    after = client.apply(wanted, FIELD_MANAGER)
+    if before is None or before.metadata.uid != after.metadata.uid:
+        return Applied("created", after)
+    same = before.metadata.resource_version == after.metadata.resource_version
+    return Applied("unchanged" if same else "configured", after)
 
 
 def _give_way(attempt: int) -> None:

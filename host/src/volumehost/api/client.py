@@ -148,6 +148,24 @@ class ApiClient(Protocol):
 
 
 @runtime_checkable
+class ServerSideApplier(Protocol):
+    """What an ApiClient may offer besides: it merges a manifest into the object itself, knowing whose each field is."""
+
+    def apply(self, document: Mapping[str, Any], manager: str) -> KubeObject:
+        """Create the object, or make it what the manifest says; return the new state.
+
+        Fields that the manager applied before and that are not in the document any more are removed; what others own is
+        taken from them where the document says otherwise. A resource version or uid in it is a condition.
+
+        :param document: in wire form, without status and managed fields.
+        :param manager: under this name the server keeps which fields were applied.
+        :raises ConflictError: the condition does not hold.
+        :raises InvalidObjectError: the new state breaks the API's rules or changes what must not change.
+        """
+        ...
+
+
+@runtime_checkable
 class MultiKindWatcher(Protocol):
     """What an ApiClient may offer besides: a watch of several kinds for the price of one."""
 

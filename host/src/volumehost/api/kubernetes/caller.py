@@ -27,6 +27,7 @@ PATIENCE_SECONDS = 10.0
 #: What is waited where it does not say how long, doubled each time.
 _FIRST_WAIT_SECONDS = 0.5
 MERGE_PATCH = "application/merge-patch+json"
+APPLY_PATCH = "application/apply-patch+yaml"  # JSON is YAML too
 
 
 class Caller:

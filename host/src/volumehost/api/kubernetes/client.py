@@ -11,7 +11,7 @@ import msgspec
 from volumehost.api.client import ObjectList, WatchEvent
 from volumehost.api.kinds import Kind, kind_of
 from volumehost.api.kubernetes.asking import Asked, many, one, selector_query
-from volumehost.api.kubernetes.caller import MERGE_PATCH, Caller
+from volumehost.api.kubernetes.caller import APPLY_PATCH, MERGE_PATCH, Caller
 from volumehost.api.kubernetes.codec import ListMeta, read_heading, read_list, read_object
 from volumehost.api.kubernetes.failures import read_status
 from volumehost.api.kubernetes.outgoing import Outgoing, outgoing
@@ -171,6 +171,18 @@ class KubernetesClient:
         asked = one("patch", kind, name, namespace, "status")
         _check_status(asked.kind)
         found: T = self._patch(asked, patch)
+        return found
+
+    def apply(self, document: Mapping[str, Any], manager: str) -> KubeObject:
+        """See ServerSideApplier."""
+        item = outgoing(document)
+        if not item.name:
+            raise InvalidObjectError(subject=item.kind.kind, problems=[("metadata.name", "Required value")])
+        asked = Asked("patch", item.kind, item.namespace, item.name)
+        query = {"fieldManager": manager, "force": "true"}
+        found: KubeObject = self._kept(
+            item.kind, self.caller.call(asked, query, body=item.document, content_type=APPLY_PATCH)
+        )
         return found
 
     def delete(

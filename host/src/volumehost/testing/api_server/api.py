@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from volumehost.testing.api_server.access import Access, Attributes
+from volumehost.testing.api_server.applying import apply
+from volumehost.testing.api_server.applying import Applications, apply
 from volumehost.testing.api_server.cluster import Cluster, view
 from volumehost.testing.api_server.deleting import delete, delete_collection, read_options
 from volumehost.testing.api_server.discovery import discover
@@ -14,14 +16,14 @@ from volumehost.testing.api_server.failures import StatusError, bad_request, no_
 from volumehost.testing.api_server.faults import Faults, Rule
 from volumehost.testing.api_server.incoming import read_data, read_object
 from volumehost.testing.api_server.messages import Answer, DroppedError, HttpRequest, answer, failure_answer
-from volumehost.testing.api_server.patching import read_patch
+from volumehost.testing.api_server.patching import APPLY, read_patch
 from volumehost.testing.api_server.pod_calls import bind, evict
 from volumehost.testing.api_server.reading import get, list_objects
 from volumehost.testing.api_server.recording import Request, Requests
 from volumehost.testing.api_server.resources import Resource
 from volumehost.testing.api_server.routing import Route, route
 from volumehost.testing.api_server.storage import Document
-from volumehost.testing.api_server.users import User, Users
+from volumehost.testing.api_server.users import User, Users, user_of
 from volumehost.testing.api_server.watching import Watches, error_line
 from volumehost.testing.api_server.writing import create, storage_resource, update
 
@@ -39,6 +41,7 @@ class Api:
     watches: Watches
     faults: Faults
     requests: Requests
+    applications: Applications = field(default_factory=Applications)
 
     def answer(self, request: HttpRequest, is_gone: IsGone) -> Answer:
         """Answer a request, whatever it is; noted in the record.
@@ -86,7 +89,7 @@ class Api:
     def _user(self, request: HttpRequest) -> User:
         authorization = request.headers.get("authorization", "")
         if not authorization and request.certified is not None:
-            return User(request.certified[0], (*request.certified[1], "system:authenticated"))
+            return user_of(*request.certified)
         return self.users.identify(authorization)
 
     # --- faults -------------------------------------------------------------------------------------------------
@@ -213,6 +216,12 @@ class Api:
         return answer(view(resource, update(self.cluster, where, lambda _stored: document, dry=dry)))
 
     def _patch(self, request: HttpRequest, where: Route, resource: Resource, *, dry: bool) -> Answer:
+        if request.content_type == APPLY:
+            stored, new = apply(self.cluster, self.applications, where, read_data(request), request.query, dry=dry)
+            return answer(view(resource, stored), 201 if new else 200)
+        if request.content_type == APPLY and not where.subresource:
+            applied, made = apply(self.cluster, where, resource, request, dry=dry)
+            return answer(view(resource, applied), 201 if made else 200)
         stored = update(self.cluster, where, read_patch(request, resource), dry=dry)
         return answer(view(resource, stored))
 

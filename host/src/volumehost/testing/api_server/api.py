@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from volumehost.testing.api_server.access import Access, Attributes
-from volumehost.testing.api_server.applying import apply
 from volumehost.testing.api_server.applying import Applications, apply
 from volumehost.testing.api_server.cluster import Cluster, view
 from volumehost.testing.api_server.deleting import delete, delete_collection, read_options
@@ -219,9 +218,6 @@ class Api:
         if request.content_type == APPLY:
             stored, new = apply(self.cluster, self.applications, where, read_data(request), request.query, dry=dry)
             return answer(view(resource, stored), 201 if new else 200)
-        if request.content_type == APPLY and not where.subresource:
-            applied, made = apply(self.cluster, where, resource, request, dry=dry)
-            return answer(view(resource, applied), 201 if made else 200)
         stored = update(self.cluster, where, read_patch(request, resource), dry=dry)
         return answer(view(resource, stored))
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from volumehost.testing.api_server.cluster import Cluster
@@ -48,7 +49,7 @@ class Applications:
         owners = self._owned.setdefault(uid, {})
         if force:
             for paths in owners.values():
-                paths -= wanted.keys()
+                paths.difference_update(wanted)
         owners[manager] = set(wanted)
 
 
@@ -64,50 +65,48 @@ def apply(
         raise AssertionError("only routes to resources come here")
     manager, force = query.get("fieldManager", ""), query.get("force", "") == "true"
     if not manager:
-        raise bad_request("PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Required value: is required for apply patch")
+        raise bad_request(
+            'PatchOptions.meta.k8s.io "" is invalid: fieldManager: Required value: is required for apply patch'
+        )
     if not isinstance(data, dict) or not (data.get("apiVersion") and data.get("kind")):
         raise bad_request("invalid object type: apiVersion and kind must be set in an apply patch")
     wanted = as_object(data, resource)
-    fields = _leaves(_content(wanted))
+    application = _Application(resource, applications, manager, force, wanted, _leaves(_content(wanted)))
     with cluster.storage.lock:
         key = (route.namespace if resource.namespaced else "", route.name)
-        if cluster.storage.get(resource, key) is None and not route.subresource:
+        new = cluster.storage.get(resource, key) is None and not route.subresource
+        if new:
             wanted["metadata"].setdefault("name", route.name)
-            stored, new = create(cluster, resource, route.namespace, wanted, dry=dry), True
+            stored = create(cluster, resource, route.namespace, wanted, dry=dry)
         else:
-            uid = cluster.existing(resource, key).document["metadata"]["uid"]
-            stored, new = (
-                update(
-                    cluster,
-                    route,
-                    lambda there: _merged(resource, applications, there, wanted, fields, manager, force=force, uid=uid),
-                    dry=dry,
-                ),
-                False,
-            )
+            stored = update(cluster, route, application.merged, dry=dry)
         if not dry:
-            applications.note(stored.document["metadata"]["uid"], manager, fields, force=force)
+            uid = stored.document["metadata"]["uid"]
+            applications.note(uid, manager, application.fields, force=force)
     return stored, new
 
 
-def _merged(
-    resource: Resource,
-    applications: Applications,
-    there: Document,
-    wanted: Document,
-    fields: Mapping[Path, Any],
-    manager: str,
-    *,
-    force: bool,
-    uid: str,
-) -> Document:
-    conflicts = applications.conflicts(uid, manager, fields, _leaves(_content(there)))
-    if conflicts and not force:
-        raise _conflict(resource, conflicts)
-    document = copy.deepcopy(there)
-    for path in applications.dropped(uid, manager, fields):
-        _take(document, path)
-    return as_object(strategic_patch(document, wanted), resource)
+@dataclass(frozen=True)
+class _Application:
+    """What one manager wants of an object."""
+
+    resource: Resource
+    applications: Applications
+    manager: str
+    force: bool
+    wanted: Document
+    fields: Mapping[Path, Any]
+
+    def merged(self, there: Document) -> Document:
+        """The stored object with what is wanted, and without what is not any more."""
+        uid = there["metadata"]["uid"]
+        conflicts = self.applications.conflicts(uid, self.manager, self.fields, _leaves(_content(there)))
+        if conflicts and not self.force:
+            raise _conflict(self.resource, conflicts)
+        document = copy.deepcopy(there)
+        for path in self.applications.dropped(uid, self.manager, self.fields):
+            _take(document, path)
+        return as_object(strategic_patch(document, self.wanted), self.resource)
 
 
 def _conflict(resource: Resource, conflicts: list[Path]) -> StatusError:

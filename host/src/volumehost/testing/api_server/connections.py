@@ -26,13 +26,14 @@ _PATIENCE = 5.0
 class Listener:
     """A port and the connections that were made to it.
 
+    ``context`` is set where TLS is wanted.
+
     :param handle: answers a request.
-    :param context: for TLS.
     """
 
-    def __init__(self, port: int, handle: Handler, context: ssl.SSLContext | None = None) -> None:
+    def __init__(self, port: int, handle: Handler) -> None:
         self._handle = handle
-        self._context = context
+        self.context: ssl.SSLContext | None = None
         self._lock = threading.Lock()
         self._connections: set[_Connection] = set()
         self._socket = _bound(port)
@@ -81,7 +82,7 @@ class Listener:
                 accepted, _peer = listening.accept()
             except OSError:
                 return  # the port was closed
-            connection = _Connection(accepted, self._handle, self._context, self._forget)
+            connection = _Connection(accepted, self._handle, self.context, self._forget)
             with self._lock:
                 self._connections.add(connection)
             connection.thread.start()
@@ -187,9 +188,9 @@ class _Connection:
             return True
         try:
             readable, _writable, _failed = select.select([self._socket], [], [], 0)
-            if not readable or isinstance(self._socket, ssl.SSLSocket):
-                return False
-            return not self._socket.recv(1, socket.MSG_PEEK)
+            if isinstance(self._socket, ssl.SSLSocket):
+                return bool(readable)  # what comes while an answer is under way is the end
+            return bool(readable) and not self._socket.recv(1, socket.MSG_PEEK)
         except (OSError, ValueError):
             return True
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from volumehost.api.defaults import PV_PROTECTION_FINALIZER, PVC_PROTECTION_FINALIZER
@@ -24,7 +24,7 @@ class Housekeeping:
     :param jobs: what they do, once; each returns how much there was to do.
     """
 
-    def __init__(self, cluster: Cluster, jobs: list[Callable[[Cluster], int]]) -> None:
+    def __init__(self, cluster: Cluster, jobs: Sequence[Callable[[Cluster], int]]) -> None:
         self._cluster = cluster
         self._jobs = jobs
         self._thread = threading.Thread(target=self._run, name="api-server-controllers", daemon=True)
@@ -46,8 +46,8 @@ class Housekeeping:
                 seen = storage.revision
                 for job in self._jobs:
                     job(self._cluster)
-                if storage.revision == seen:
-                    storage.changed.wait_for(lambda: storage.revision != seen or stopping.is_set())
+                while storage.revision == seen and not stopping.is_set():
+                    storage.changed.wait()
 
 
 def collect_garbage(cluster: Cluster) -> int:

@@ -13,23 +13,40 @@ CONTEXT = "test"
 
 
 def write_kubeconfig(
-    path: str | os.PathLike[str], *, url: str, user: str, token: str, namespace: str = "", authority: bytes = b""
+    path: str | os.PathLike[str],
+    *,
+    url: str,
+    user: str,
+    token: str = "",
+    certificate: tuple[bytes, bytes] | None = None,
+    namespace: str = "",
+    authority: bytes = b"",
 ) -> str:
-    """Write a file with one context, for one user with a token; returns its path.
+    """Write a file with one context, for one user with a token or a certificate and its key; returns its path.
 
     :param authority: certificates in PEM by which the server is known.
     """
-    cluster: dict[str, str] = {"server": url}
+    cluster = {"server": url}
     if authority:
-        cluster["certificate-authority-data"] = base64.b64encode(authority).decode()
+        cluster["certificate-authority-data"] = _text(authority)
+    credentials = {"token": token} if token else {}
+    if certificate is not None:
+        credentials = {
+            "client-certificate-data": _text(certificate[0]),
+            "client-key-data": _text(certificate[1]),
+        }
     context = {"cluster": CONTEXT, "user": user, **({"namespace": namespace} if namespace else {})}
     document = {
         "apiVersion": "v1",
         "kind": "Config",
         "clusters": [{"name": CONTEXT, "cluster": cluster}],
-        "users": [{"name": user, "user": {"token": token}}],
+        "users": [{"name": user, "user": credentials}],
         "contexts": [{"name": CONTEXT, "context": context}],
         "current-context": CONTEXT,
     }
     replace_file(os.fspath(path), msgspec.yaml.encode(document), mode=0o600)
     return os.fspath(path)
+
+
+def _text(data: bytes) -> str:
+    return base64.b64encode(data).decode()

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from volumehost.api.manifest_documents import read_documents
 from volumehost.api.merging import merge_patch
 from volumehost.testing.api_server.cluster import Cluster
 from volumehost.testing.api_server.defaulting import with_defaults
@@ -72,6 +73,17 @@ class Objects:
             if status is not None:
                 made["status"] = {**made.get("status", {}), **status}
             return copy.deepcopy(self._cluster.storage.put(resource, made).document)
+
+    def load(self, path: str) -> None:
+        """Put every object of a file of manifests.
+
+        :raises OSError: it cannot be read.
+        """
+        with open(path, encoding="utf-8") as file:
+            documents = [document.value for document in read_documents(file.read())]
+        for document in documents:
+            if document:
+                self.put(document)
 
     def patch(self, resource: str, name: str, patch: Mapping[str, Any], namespace: str = "") -> Document:
         """Apply a JSON merge patch, to the status too, whatever may not change."""

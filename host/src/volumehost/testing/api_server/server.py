@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -12,6 +14,7 @@ from typing import Any, Self
 
 from volumehost.testing.api_server.access import Access, Denial
 from volumehost.testing.api_server.api import Api
+from volumehost.testing.api_server.certificates import Certificates
 from volumehost.testing.api_server.cluster import Cluster
 from volumehost.testing.api_server.connections import Listener
 from volumehost.testing.api_server.failures import StatusError
@@ -20,7 +23,7 @@ from volumehost.testing.api_server.housekeeping import Housekeeping, collect_gar
 from volumehost.testing.api_server.kubeconfig import write_kubeconfig
 from volumehost.testing.api_server.objects import Objects
 from volumehost.testing.api_server.recording import Requests
-from volumehost.testing.api_server.users import Users
+from volumehost.testing.api_server.users import Users, user_of
 from volumehost.testing.api_server.watching import Watches
 
 _NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
@@ -34,6 +37,7 @@ class ApiServer:
     :param port: 0 for a free one.
     :param rbac: enforce the Role, ClusterRole and binding objects that it holds; the group ``system:masters`` may do
         everything. Otherwise everybody who is known may do everything but what :meth:`deny` says.
+    :param tls: serve HTTPS, with an authority made for the run (needs the program ``openssl``).
     :param history: how many changes are remembered for watches and continued lists; older versions are gone (410).
     :param seed: of the order in which lists come and of generated names.
     :param bookmark_seconds: how often watches that ask for them get bookmarks.
@@ -49,6 +53,7 @@ class ApiServer:
         *,
         port: int = 0,
         rbac: bool = False,
+        tls: bool = False,
         history: int = 10_000,
         seed: int = 0,
         bookmark_seconds: float = 60.0,
@@ -66,6 +71,9 @@ class ApiServer:
         self.objects = Objects(self._cluster)
         self._api = Api(self._cluster, self._users, self._access, self._watches, self.faults, self.requests)
         self._listener = Listener(port, self._api.answer)
+        self._tls = tls
+        self._certificates: Certificates | None = None
+        self._resources = contextlib.ExitStack()
         for name in _NAMESPACES:
             self._cluster.make_namespace(name)
         jobs = (
@@ -79,6 +87,10 @@ class ApiServer:
         self._housekeeping = Housekeeping(self._cluster, wanted)
 
     def __enter__(self) -> Self:
+        if self._tls:
+            self._certificates = Certificates(self._resources.enter_context(tempfile.TemporaryDirectory()))
+            self._cluster.authority = self._certificates.authority.decode()
+            self._listener.context = self._certificates.server_context()
         self._listener.start()
         self._housekeeping.start()
         return self
@@ -90,14 +102,20 @@ class ApiServer:
         self._cluster.storage.wake()
         self._listener.stop()
         self._housekeeping.join()
+        self._resources.close()
 
     def __repr__(self) -> str:
         return f"<ApiServer {self.url}>"
 
     @property
     def url(self) -> str:
-        """``http://127.0.0.1:<port>``."""
-        return f"http://127.0.0.1:{self._listener.port}"
+        """``http://127.0.0.1:<port>``, with ``https`` where TLS is wanted."""
+        return f"{'https' if self._tls else 'http'}://127.0.0.1:{self._listener.port}"
+
+    @property
+    def authority(self) -> bytes:
+        """The certificate in PEM by which a server with TLS is known; empty without."""
+        return b"" if self._certificates is None else self._certificates.authority
 
     # --- users --------------------------------------------------------------------------------------------------
 
@@ -116,10 +134,21 @@ class ApiServer:
         user: str = "admin",
         groups: Sequence[str] | None = None,
         namespace: str = "",
+        certificate: bool = False,
     ) -> str:
-        """Write a kubeconfig file for the user, with one context called ``test``; returns its path."""
-        token = self.token(user, groups)
-        return write_kubeconfig(path, url=self.url, user=user, token=token, namespace=namespace)
+        """Write a kubeconfig file for the user, with one context called ``test``; returns its path.
+
+        :param certificate: the user shows a certificate, not a token; for a running server with TLS.
+        """
+        write = functools.partial(
+            write_kubeconfig, path, url=self.url, user=user, namespace=namespace, authority=self.authority
+        )
+        if not certificate:
+            return write(token=self.token(user, groups))
+        if self._certificates is None:
+            raise ValueError("certificates are for a running server with tls=True")
+        known = user_of(user, groups)
+        return write(certificate=self._certificates.user(known.name, known.groups))
 
     def deny(
         self, *, user: str = "*", verb: str = "*", resource: str = "*", namespace: str = "*"

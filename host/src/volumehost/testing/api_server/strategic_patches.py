@@ -9,7 +9,7 @@ from typing import Any
 from volumehost.testing.api_server.failures import bad_request
 
 #: Lists that are merged, by the name of their field, and what tells their items apart.
-LIST_KEYS = {
+_KEYS: dict[str, str] = {
     "conditions": "type",
     "addresses": "type",
     "containers": "name",
@@ -31,7 +31,7 @@ LIST_KEYS = {
     "volumes": "name",
 }
 #: Lists of plain values that are sets.
-LIST_SETS = frozenset({"finalizers", "podCIDRs"})
+_SETS = frozenset({"finalizers", "podCIDRs"})
 _DIRECTIVE, _RETAIN, _ORDER, _DELETE = "$patch", "$retainKeys", "$setElementOrder/", "$deleteFromPrimitiveList/"
 
 
@@ -63,7 +63,7 @@ def strategic_patch(target: Any, patch: Any) -> Any:
     for key, order in patch.items():
         field = key.removeprefix(_ORDER)
         if field != key and field in result:
-            result[field] = _ordered(result[field], order, LIST_KEYS.get(field))
+            result[field] = _ordered(result[field], order, _KEYS.get(field))
     return result
 
 
@@ -83,9 +83,9 @@ def _merge_list(stored: Any, new: list[Any], field: str) -> list[Any]:
     there = list(stored) if isinstance(stored, list) else []
     if any(isinstance(item, Mapping) and item == {_DIRECTIVE: "replace"} for item in new):
         return [copy.deepcopy(item) for item in new if item != {_DIRECTIVE: "replace"}]
-    if field in LIST_SETS:
+    if field in _SETS:
         return there + [item for item in new if item not in there]
-    key = LIST_KEYS.get(field)
+    key = _KEYS.get(field)
     if key is None:
         return copy.deepcopy(new)
     for item in new:

@@ -172,7 +172,7 @@ def user_of(name: str, groups: Sequence[str] | None) -> User:
     found = list(groups) if groups is not None else ([MASTERS] if name == "admin" else [])
     if name.startswith("system:serviceaccount:"):
         found += ["system:serviceaccounts", f"system:serviceaccounts:{name.split(':')[2]}"]
-    return User(name, (*found, _AUTHENTICATED))
+    return User(name, (*(group for group in found if group != _AUTHENTICATED), _AUTHENTICATED))
 
 
 def _check_seconds(resource: Resource, name: str, seconds: Any) -> None:

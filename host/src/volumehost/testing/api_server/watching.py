@@ -70,7 +70,8 @@ class Watches:
         initial = query.get("sendInitialEvents", "")
         if initial and query.get("resourceVersionMatch") != "NotOlderThan":
             raise options_invalid(
-                "resourceVersionMatch: Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+                "resourceVersionMatch: Forbidden: sendInitialEvents requires setting resourceVersionMatch to "
+                "NotOlderThan"
             )
         if query.get("resourceVersionMatch") and not initial:
             raise options_invalid(

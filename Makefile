@@ -8,10 +8,16 @@ BIN := $(VENV)/bin
 DISTRIBUTIONS := host plugins/hostpath plugins/emptydir drivers/kit plugins/csi drivers/loop
 EDITABLE := $(foreach d,$(DISTRIBUTIONS),-e ./$(d))
 PROJECTS := constraints.txt pyproject.toml $(foreach d,$(DISTRIBUTIONS),$(d)/pyproject.toml)
+SOURCES := $(addsuffix /src,$(DISTRIBUTIONS))
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
+# Many tests wait for processes of their own, so that two processors serve three workers. Files go out in the order of
+# "testpaths", those that take long first. A worker that died ends the run: its file would kill the next one too.
+PYTEST_PARALLEL ?= -n 3 --dist loadfile --no-loadscope-reorder --max-worker-restart 0
+
 .DEFAULT_GOAL := help
-.PHONY: help demo story test check bench storm docs dist system-packages clean
+.PHONY: help demo story test check check-style check-types-oldest check-types-newest check-imports bench storm docs \
+	dist system-packages clean
 
 help:  ## What can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 24
@@ -33,13 +39,23 @@ story: $(VENV)/.development  ## pip installs, upgrades and removes a plugin unde
 	$(BIN)/python examples/plugin_while_running.py
 
 test: $(VENV)/.development system-packages  ## The tests (those with real mounts as root)
-	$(BIN)/python -m pytest -n 2 --dist loadfile $(PYTEST_ARGS)
+	$(BIN)/python -m compileall -q -j 2 $(SOURCES)
+	$(BIN)/python -m pytest $(PYTEST_PARALLEL) $(PYTEST_ARGS)
 
 check: $(VENV)/.development  ## ruff, mypy --strict, import-linter, deptry
+	$(MAKE) --no-print-directory -j 2 --output-sync check-types-oldest check-types-newest check-style check-imports
+
+check-style:
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
+
+check-types-oldest:
 	$(BIN)/mypy
+
+check-types-newest:
 	$(BIN)/mypy --python-version 3.14
+
+check-imports:
 	$(BIN)/lint-imports
 	for d in $(DISTRIBUTIONS); do (cd $$d && $(abspath $(BIN))/deptry src) || exit 1; done
 

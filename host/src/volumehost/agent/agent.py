@@ -299,7 +299,7 @@ class Agent:
     def _make_sources(self, manager: VolumeManager) -> list[PodSource]:
         if self.settings.static_pods is None:
             return [self._api_pods(manager, None)]
-        static_pods = StaticPods(manager, self.settings.static_pods)
+        static_pods = StaticPods(manager, self.settings.static_pods, mirrored=self._cluster is None)
         return [static_pods, self._api_pods(manager, static_pods.mirror_touched)]
 
     def _api_pods(self, manager: VolumeManager, mirror_touched: Callable[[], None] | None) -> PodSource:

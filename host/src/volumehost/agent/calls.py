@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from volumehost.agent.wire import error_to_wire
 from volumehost.api.objects import Pod
-from volumehost.errors import ApiError, InvalidObjectError, ObjectNotFoundError, VolumeHostError
+from volumehost.errors import (
+    ApiError,
+    FailedPreconditionError,
+    InvalidObjectError,
+    ObjectNotFoundError,
+    VolumeHostError,
+)
 from volumehost.node.pod_objects import FINALIZER, delete_pod, find_pod, mark_workload_ended
 
 if TYPE_CHECKING:
@@ -48,7 +54,9 @@ class ControlCalls:
 
     def sync_pod(self, arguments: Arguments) -> None:
         """Look at the pod at once."""
-        self._manager.sync_pod(self._pod(arguments))
+        pod = self._pod(arguments)
+        self._check_is_ours(pod)
+        self._manager.sync_pod(pod)
 
     def wait_for_pod(self, arguments: Arguments) -> Any:
         """Wait for the pod for a while; the status, or the error of the wait."""
@@ -119,6 +127,19 @@ class ControlCalls:
     def wait_for_progress(self, arguments: Arguments) -> int:
         """Wait until the controllers have seen or done something since ``count``; the count to go on from."""
         return self._manager.control.wait_for_progress(int(arguments.get("count", 0)), _timeout(arguments))
+
+    def _check_is_ours(self, pod: Pod) -> None:
+        """Refuse what is not bound to this node, where that is the cluster's to say."""
+        manager = self._manager
+        if manager.parts.services.attachments is None or pod.spec.node_name == manager.host.get_node_name():
+            return
+        label = f"{pod.metadata.namespace}/{pod.metadata.name}"
+        raise FailedPreconditionError(
+            f"the agent here works for a cluster's node {manager.host.get_node_name()}, and the pod is not bound to it",
+            action=f"mounting pod {label}",
+            subject=label,
+            hint="create the pod in the cluster: the agent mounts what is bound to its node by itself",
+        )
 
     def _pod(self, arguments: Arguments) -> Pod:
         """The pod as the API has it now, when that is the same pod; else as the caller knows it."""

@@ -1,6 +1,8 @@
 """Mirror pods: static pods as objects of the store, so that commands and managers without the agent know of them.
 
 Best effort: a static pod is mounted without the store too (BR-54). The object has the uid of the pod itself.
+
+In a cluster there are none: they are the kubelet's to make, and an agent needs no right to make or delete pods.
 """
 
 from __future__ import annotations
@@ -25,10 +27,14 @@ REFRESH_SECONDS: Final = 60.0
 
 
 class MirrorPods:
-    """Shows and hides the static pods of one node. Safe for threads; never raises."""
+    """Shows and hides the static pods of one node. Safe for threads; never raises.
 
-    def __init__(self, manager: VolumeManager) -> None:
+    :param shows: False where there are to be none.
+    """
+
+    def __init__(self, manager: VolumeManager, *, shows: bool = True) -> None:
         self._manager = manager
+        self._shows = shows
         self._api = manager.api
         self._node_name = manager.host.get_node_name()
         self._due = 0.0
@@ -36,6 +42,8 @@ class MirrorPods:
 
     def show(self, pod: Pod) -> None:
         """Make the object where it is missing."""
+        if not self._shows:
+            return
         try:
             self._show(pod)
         except VolumeHostError as error:
@@ -43,6 +51,8 @@ class MirrorPods:
 
     def hide(self, pod: Pod) -> None:
         """Delete the object; it goes when nothing of the pod is mounted any more."""
+        if not self._shows:
+            return
         try:
             found = find_pod(self._api, pod.metadata.name, pod.metadata.namespace)
             if found is not None and found.metadata.uid == pod.metadata.uid:
@@ -52,7 +62,7 @@ class MirrorPods:
 
     def refresh(self, pods: Iterable[Pod]) -> None:
         """Show what is missing, and delete what shows no pod any more, once in a while. These are all."""
-        if time.monotonic() < self._due:
+        if not self._shows or time.monotonic() < self._due:
             return
         from volumehost.api.objects import Pod
 

@@ -61,12 +61,13 @@ class StaticPods:
 
     name = "static pods"
 
-    def __init__(self, manager: VolumeManager, directory: str) -> None:
+    def __init__(self, manager: VolumeManager, directory: str, *, mirrored: bool = True) -> None:
+        """:param mirrored: show them as objects of the store; False in a cluster, where that is the kubelet's."""
         self.directory = os.path.abspath(directory)
         self._manager = manager
         self._node_name = manager.host.get_node_name()
         self._recorder = manager.host.get_event_recorder()
-        self._mirrors = MirrorPods(manager)
+        self._mirrors = MirrorPods(manager, shows=mirrored)
         self._files: dict[str, _File] = {}
         self._problem = "it was not looked at yet"
         self._told = self._changed = False

@@ -2,16 +2,33 @@
 
 from __future__ import annotations
 
+import copy
+import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self, TypeVar, overload
+from typing import Any, Self, TypeVar, cast, overload
 
 from volumehost.api.client import ObjectList, WatchEvent
+from volumehost.api.defaults import DEFAULT_NAMESPACE
+from volumehost.api.kinds import kind_of
+from volumehost.api.kubernetes.cached_watch import CachedWatch
+from volumehost.api.kubernetes.change_log import ChangeLog, is_later
 from volumehost.api.kubernetes.client import KubernetesClient
+from volumehost.api.kubernetes.codec import read_heading
+from volumehost.api.kubernetes.gate import RequestGate
 from volumehost.api.kubernetes.informer import Informer, Watched
+from volumehost.api.kubernetes.scope import selected_name
 from volumehost.api.objects import KubeObject, TokenRequest
+from volumehost.api.selectors import parse_selector
+from volumehost.errors import ObjectNotFoundError, StoreError
 
 T = TypeVar("T", bound=KubeObject)
+_R = TypeVar("_R")
+
+#: How long a read waits for the first list of its kind, in seconds.
+SYNC_PATIENCE_SECONDS = 5.0
+_LOOK_SECONDS = 0.1
 
 
 class CachedClient:
@@ -25,18 +42,29 @@ class CachedClient:
 
     :param client: stays the caller's.
     :param watched: what to keep; one entry for a kind.
+    :param patience: seconds that a read waits for the first list of its kind.
     """
 
-    def __init__(self, client: KubernetesClient, watched: Sequence[Watched[Any]]) -> None:
-        raise NotImplementedError
+    def __init__(
+        self,
+        client: KubernetesClient,
+        watched: Sequence[Watched[Any]],
+        *,
+        patience: float = SYNC_PATIENCE_SECONDS,
+        gate: RequestGate | None = None,
+    ) -> None:
+        self._client = client
+        self._patience = patience
+        self._gate = gate or RequestGate()
+        self._log = ChangeLog()
+        self._lock = threading.Lock()
+        self._informers: dict[type[KubeObject], Informer[Any]] = {}
+        self._started = False
+        for one in watched:
+            self._add(one)
 
-    def start(self) -> None:
-        """Begin to list and watch; returns at once."""
-        raise NotImplementedError
-
-    def stop(self, timeout: float = 5.0) -> bool:
-        """End the watches, own ones and those handed out; whether all threads ended within ``timeout`` seconds."""
-        raise NotImplementedError
+    def __repr__(self) -> str:
+        return f"<CachedClient {self._client.server}: {', '.join(kind.__name__ for kind in self._informers)}>"
 
     def __enter__(self) -> Self:
         self.start()
@@ -47,84 +75,109 @@ class CachedClient:
     ) -> None:
         self.stop()
 
+    @property
+    def server(self) -> str:
+        """Where the server is, for messages."""
+        return self._client.server
+
+    # --- the informers ------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin to list and watch; returns at once."""
+        with self._lock:
+            self._started = True
+            informers = list(self._informers.values())
+        for informer in informers:
+            informer.start()
+
+    def stop(self, timeout: float = 5.0) -> bool:
+        """End the watches, own ones and those handed out; whether all threads ended within ``timeout`` seconds."""
+        deadline = time.monotonic() + timeout
+        with self._lock:
+            informers = list(self._informers.values())
+        for informer in informers:
+            informer.stop_soon()
+        ended = [informer.stop(deadline - time.monotonic()) for informer in informers]
+        return all(ended)
+
     def informer(self, kind: type[T]) -> Informer[T]:
         """The informer of a watched kind, for handlers and listers.
 
         :raises KeyError: the kind is not watched.
         """
-        raise NotImplementedError
+        return self._informers[kind]
 
     @property
     def has_synced(self) -> bool:
         """Whether every watched kind has been listed."""
-        raise NotImplementedError
+        return all(informer.has_synced for informer in list(self._informers.values()))
 
     def wait_for_sync(self, timeout: float) -> bool:
         """Wait at most ``timeout`` seconds for that; whether it is so."""
-        raise NotImplementedError
+        deadline = time.monotonic() + timeout
+        return all(informer.wait_for_sync(deadline - time.monotonic()) for informer in list(self._informers.values()))
 
     @property
     def stale_since(self) -> float | None:
         """Since when (``time.monotonic``) one of the kinds may be old; None while all are live."""
-        raise NotImplementedError
+        since = [informer.stale_since for informer in list(self._informers.values())]
+        return min((one for one in since if one is not None), default=None)
 
     def stale_kinds(self) -> dict[type[KubeObject], str]:
         """The kinds that may be old, and why."""
-        raise NotImplementedError
+        informers = list(self._informers.items())
+        return {kind: informer.problem for kind, informer in informers if informer.stale_since is not None}
+
+    def _add(self, watched: Watched[Any]) -> Informer[Any]:
+        informer = Informer(self._client, watched, gate=self._gate, log=self._log)
+        self._informers[watched.kind] = informer
+        return informer
+
+    def _ensure(self, kind: type[KubeObject]) -> Informer[Any]:
+        """The informer of the kind, a new one when there is none yet."""
+        with self._lock:
+            informer = self._informers.get(kind) or self._add(Watched(kind))
+            started = self._started
+        if started:
+            informer.start()
+        return informer
+
+    # --- reading ------------------------------------------------------------------------------------------------------
 
     def get(self, kind: type[T], name: str, namespace: str = "") -> T:
         """See ApiClient."""
-        raise NotImplementedError
+        informer = self._informers.get(kind)
+        if informer is None:
+            return self._through(lambda: self._client.get(kind, name, namespace))
+        self._wait_until_synced(informer)
+        known = kind_of(kind)
+        namespace = (namespace or DEFAULT_NAMESPACE) if known.namespaced else ""
+        found: T | None = informer.get(name, namespace)
+        if found is not None:
+            return found
+        watched = informer.watched
+        everything = not watched.labels and (
+            not watched.fields or selected_name(watched.labels, watched.fields) == name
+        )
+        if not everything or watched.namespace not in {None, "", namespace}:
+            return self._through(lambda: self._client.get(kind, name, namespace))
+        subject = known.describe(name, namespace)
+        raise ObjectNotFoundError(f"there is no {subject}", subject=subject)
 
     def list(
         self, kind: type[T], namespace: str | None = None, labels: Mapping[str, str] | str | None = None
     ) -> ObjectList[T]:
         """See ApiClient."""
-        raise NotImplementedError
-
-    @overload
-    def create(self, obj: T) -> T: ...
-    @overload
-    def create(self, obj: Mapping[str, Any]) -> KubeObject: ...
-    def create(self, obj: KubeObject | Mapping[str, Any]) -> Any:
-        """See ApiClient."""
-        raise NotImplementedError
-
-    @overload
-    def replace(self, obj: T) -> T: ...
-    @overload
-    def replace(self, obj: Mapping[str, Any]) -> KubeObject: ...
-    def replace(self, obj: KubeObject | Mapping[str, Any]) -> Any:
-        """See ApiClient. One request for a watched kind."""
-        raise NotImplementedError
-
-    @overload
-    def replace_status(self, obj: T) -> T: ...
-    @overload
-    def replace_status(self, obj: Mapping[str, Any]) -> KubeObject: ...
-    def replace_status(self, obj: KubeObject | Mapping[str, Any]) -> Any:
-        """See ApiClient. One request for a watched kind."""
-        raise NotImplementedError
-
-    def patch(self, kind: type[T], name: str, patch: Mapping[str, Any], namespace: str = "") -> T:
-        """See ApiClient."""
-        raise NotImplementedError
-
-    def patch_status(self, kind: type[T], name: str, patch: Mapping[str, Any], namespace: str = "") -> T:
-        """See KubernetesClient."""
-        raise NotImplementedError
-
-    def delete(
-        self,
-        kind: type[T],
-        name: str,
-        namespace: str = "",
-        *,
-        uid: str | None = None,
-        resource_version: str | None = None,
-    ) -> T:
-        """See ApiClient."""
-        raise NotImplementedError
+        selector = parse_selector(labels)
+        informer = self._covering(kind, namespace)
+        if informer is None:
+            return self._through(lambda: self._client.list(kind, namespace, labels))
+        self._wait_until_synced(informer)
+        with self._log.changed:
+            version = informer.cache.version
+            bodies = informer.cache.bodies((namespace or "") if informer.kind.namespaced else "")
+        items = (informer.read(body) for body in bodies)
+        return ObjectList([obj for obj in items if selector.matches(obj.metadata.labels)], version)
 
     def watch(
         self,
@@ -136,7 +189,10 @@ class CachedClient:
         timeout: float | None = None,
     ) -> Iterator[WatchEvent[T]]:
         """See ApiClient. From a version that is remembered it costs no request; from another one it goes through."""
-        raise NotImplementedError
+        informer = self._covering(kind, namespace)
+        if informer is None:
+            return self._client.watch(kind, namespace, resource_version, stop=stop, timeout=timeout)
+        return self._watch(informer, namespace, resource_version, stop, timeout)
 
     def watch_kinds(
         self,
@@ -146,8 +202,185 @@ class CachedClient:
         timeout: float | None = None,
     ) -> Iterator[WatchEvent[Any]]:
         """See MultiKindWatcher. Kinds that are not watched are watched from then on."""
-        raise NotImplementedError
+        deadline = None if timeout is None else time.monotonic() + timeout
+        informers = [self._ensure(kind) for kind in kinds]
+        for informer in informers:
+            if not self._await_sync(informer, stop, deadline):
+                return
+        left = None if deadline is None else deadline - time.monotonic()
+        yield from CachedWatch(self._log, informers, "", stop, left).from_present(mark=True)
+
+    def _watch(
+        self,
+        informer: Informer[Any],
+        namespace: str | None,
+        version: str,
+        stop: Callable[[], bool] | None,
+        timeout: float | None,
+    ) -> Iterator[WatchEvent[Any]]:
+        deadline = None if timeout is None else time.monotonic() + timeout
+        if not self._await_sync(informer, stop, deadline):
+            return
+        left = None if deadline is None else deadline - time.monotonic()
+        space = (namespace or "") if informer.kind.namespaced else ""
+        watch = CachedWatch(self._log, [informer], space, stop, left)
+        if not version:
+            yield from watch.from_present(mark=False)
+            return
+        with self._log.changed:
+            number, after = self._place(informer, version)
+        if number is not None:
+            yield from watch.from_number(number, after=after)
+            return
+        watched = informer.watched
+        yield from self._client.watch(
+            watched.kind,
+            namespace or watched.namespace,
+            version,
+            stop=stop,
+            timeout=left,
+            labels=watched.labels,
+            fields=watched.fields,
+        )
+
+    def _place(self, informer: Informer[Any], version: str) -> tuple[int | None, str]:
+        """Where in the log the changes after a version begin, and which of them to leave out. Under the lock."""
+        latest = informer.cache.version
+        if version == latest:
+            return self._log.end, ""
+        if is_later(version, latest):
+            # Made by an own write that the watch has not told yet, or nothing that can be known here.
+            return (self._log.end, version) if informer.cache.wrote_lately(version) else (None, "")
+        return self._log.find(informer.kind, version), ""
+
+    def _covering(self, kind: type[KubeObject], namespace: str | None) -> Informer[Any] | None:
+        """The informer that has all of a namespace, or all there is."""
+        informer = self._informers.get(kind)
+        if informer is None:
+            return None
+        watched = informer.watched.namespace
+        return informer if not watched or not namespace or watched == namespace else None
+
+    def _wait_until_synced(self, informer: Informer[Any]) -> None:
+        """Wait a little for the first list.
+
+        :raises StoreError: it is not in; the reason.
+        """
+        deadline = time.monotonic() + self._patience
+        if not self._await_sync(informer, None, deadline):
+            raise StoreError(
+                f"{informer.kind.plural} have not been listed yet",
+                action=f"read {informer.kind.plural} of {self._client.server}",
+                subject=informer.kind.kind,
+                hint="try again",
+            )
+
+    def _await_sync(self, informer: Informer[Any], stop: Callable[[], bool] | None, deadline: float | None) -> bool:
+        """Wait for the first list; False when time is over or it is not wanted any more.
+
+        :raises StoreError: it cannot be read; the reason.
+        """
+        while not informer.wait_for_sync(_LOOK_SECONDS):
+            error = informer.error
+            if isinstance(error, StoreError):
+                raise copy.copy(error)
+            if informer.stopped or (stop is not None and stop()):
+                return False
+            if deadline is not None and time.monotonic() >= deadline:
+                return False
+        return True
+
+    # --- writing ------------------------------------------------------------------------------------------------------
+
+    @overload
+    def create(self, obj: T) -> T: ...
+    @overload
+    def create(self, obj: Mapping[str, Any]) -> KubeObject: ...
+    def create(self, obj: KubeObject | Mapping[str, Any]) -> Any:
+        """See ApiClient."""
+        return self._wrote(self._through(lambda: self._client.create(obj)))
+
+    @overload
+    def replace(self, obj: T) -> T: ...
+    @overload
+    def replace(self, obj: Mapping[str, Any]) -> KubeObject: ...
+    def replace(self, obj: KubeObject | Mapping[str, Any]) -> Any:
+        """See ApiClient. One request for a watched kind."""
+        return self._wrote(self._through(lambda: self._client.replace_over(obj, self._body_of(obj))))
+
+    @overload
+    def replace_status(self, obj: T) -> T: ...
+    @overload
+    def replace_status(self, obj: Mapping[str, Any]) -> KubeObject: ...
+    def replace_status(self, obj: KubeObject | Mapping[str, Any]) -> Any:
+        """See ApiClient. One request for a watched kind."""
+        return self._wrote(self._through(lambda: self._client.replace_over(obj, self._body_of(obj), "status")))
+
+    def patch(self, kind: type[T], name: str, patch: Mapping[str, Any], namespace: str = "") -> T:
+        """See ApiClient."""
+        return self._wrote(self._through(lambda: self._client.patch(kind, name, patch, namespace)))
+
+    def patch_status(self, kind: type[T], name: str, patch: Mapping[str, Any], namespace: str = "") -> T:
+        """See KubernetesClient."""
+        return self._wrote(self._through(lambda: self._client.patch_status(kind, name, patch, namespace)))
+
+    def delete(
+        self,
+        kind: type[T],
+        name: str,
+        namespace: str = "",
+        *,
+        uid: str | None = None,
+        resource_version: str | None = None,
+    ) -> T:
+        """See ApiClient. One request for a watched kind."""
+        informer = self._informers.get(kind)
+        space = (namespace or DEFAULT_NAMESPACE) if kind_of(kind).namespaced else ""
+        known: bytes | None = None
+        if informer is not None:
+            with self._log.changed:
+                known = informer.cache.get((space, name))
+
+        def call() -> T:
+            conditions: dict[str, str | None] = {"uid": uid, "resource_version": resource_version}
+            if known is None:
+                return self._client.delete(kind, name, namespace, **conditions)
+            return self._client.delete_known(kind, name, namespace, **conditions, known=known)
+
+        found = self._through(call)
+        metadata = found.metadata
+        if metadata.finalizers or metadata.deletion_grace_period_seconds:
+            return self._wrote(found)
+        if informer is not None and known is not None:
+            with self._log.changed:
+                informer.cache.removed(known)
+        return found
 
     def request_token(self, namespace: str, name: str, request: TokenRequest) -> TokenRequest:
         """See KubernetesClient."""
-        raise NotImplementedError
+        return self._through(lambda: self._client.request_token(namespace, name, request))
+
+    def _through(self, function: Callable[[], _R]) -> _R:
+        return cast("_R", self._gate.call(function))
+
+    def _wrote(self, obj: T) -> T:
+        """Have the state read back by whoever asks next."""
+        informer = self._informers.get(type(obj))
+        if informer is not None:
+            body = self._client.body_of(obj)
+            with self._log.changed:
+                if body is not None:
+                    informer.cache.wrote(body)
+        return obj
+
+    def _body_of(self, obj: KubeObject | Mapping[str, Any]) -> bytes | None:
+        """The body of the state that an object was made from, as far as the informers know it."""
+        if not isinstance(obj, KubeObject) or type(obj) not in self._informers:
+            return None
+        informer, metadata = self._informers[type(obj)], obj.metadata
+        space = (metadata.namespace or DEFAULT_NAMESPACE) if informer.kind.namespaced else ""
+        with self._log.changed:
+            body = informer.cache.get((space, metadata.name))
+        if body is None or (metadata.resource_version and read_heading(body).version != metadata.resource_version):
+            return None
+        return body

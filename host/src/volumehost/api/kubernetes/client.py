@@ -235,6 +235,11 @@ class KubernetesClient:
         found: TokenRequest = read_object(kind_of(TokenRequest), body)
         return found
 
+    def body_of(self, obj: KubeObject) -> bytes | None:
+        """The body that an object was read from a moment ago, None when it is not remembered any more."""
+        metadata = obj.metadata
+        return self._remembered.find(kind_of(type(obj)), metadata.namespace, metadata.name, metadata.resource_version)
+
     # --- helpers ------------------------------------------------------------------------------------------------------
 
     def _put(self, item: Outgoing, subresource: str, stored: bytes | None) -> Any:

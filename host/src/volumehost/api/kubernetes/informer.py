@@ -1,15 +1,41 @@
-"""Informers: one kind of object kept up to date by a list and a watch. Used by CachedClient and by listers."""
+"""Informers: one kind of object kept up to date by a list and a watch. Used by CachedClient and by listers.
+
+The ``kubernetes`` client has an informer too; it asks again without a pause when a watch fails, does not tell when it
+has synced nor what an object was before, decodes into generated models, and may be stopped only without a limit.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+import random
+import threading
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from volumehost.api.kinds import kind_of
+from volumehost.api.kubernetes.asking import many, selector_query
+from volumehost.api.kubernetes.backoff import Backoff
+from volumehost.api.kubernetes.change_log import ChangeLog
 from volumehost.api.kubernetes.client import KubernetesClient
+from volumehost.api.kubernetes.codec import read_object
+from volumehost.api.kubernetes.gate import RequestGate
+from volumehost.api.kubernetes.object_cache import Difference, ObjectCache
+from volumehost.api.kubernetes.reflecting import list_bodies
+from volumehost.api.kubernetes.scope import scope
+from volumehost.api.kubernetes.watching import WatchStream
 from volumehost.api.objects import KubeObject
+from volumehost.errors import ApiError, ForbiddenError, GoneError, KindNotServedError, StoreError
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T", bound=KubeObject)
+
+#: A stream that lived so long was a good one: the next may begin at once (seconds).
+_GOOD_SECONDS = 5.0
+#: The pause when a kind is not allowed or not there: somebody has to change that first (seconds).
+_DENIED_FIRST, _DENIED_MOST = 5.0, 300.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,46 +60,224 @@ class Informer(Generic[T]):
 
     A lost watch goes on from where it was; after 410 Gone the objects are listed again, and what changed meanwhile is
     told as changes, deletions too (BR-75).
+
+    :param gate: shared by informers of one server, so that they wait together while it refuses.
+    :param log: shared likewise, where watches of several kinds are answered from it.
     """
 
-    def __init__(self, client: KubernetesClient, watched: Watched[T]) -> None:
-        raise NotImplementedError
+    def __init__(
+        self,
+        client: KubernetesClient,
+        watched: Watched[T],
+        *,
+        gate: RequestGate | None = None,
+        log: ChangeLog | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.watched = watched
+        self.log = log or ChangeLog()
+        self.in_scope = scope(watched.namespace, watched.labels, watched.fields)
+        self.kind = kind_of(watched.kind)
+        self.cache = ObjectCache(self.kind, self.log, self.in_scope)
+        self._client = client
+        self._asked = many("watch", watched.kind, watched.namespace)
+        self._query = selector_query(watched.labels, watched.fields)
+        self._gate = gate or RequestGate()
+        self._clock = clock
+        self._backoff, self._denied = Backoff(), Backoff(_DENIED_FIRST, _DENIED_MOST)
+        self._handlers: list[Handler[T]] = []
+        self._telling = threading.RLock()
+        self._stopping = threading.Event()
+        self._synced = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._stream: WatchStream | None = None
+        self._listed = self._opened = False
+        self._stale_since: float | None = clock()
+        self._error: ApiError | None = None
+
+    # --- for its users ------------------------------------------------------------------------------------------------
 
     def add_handler(self, handler: Handler[T]) -> None:
-        """Have changes told: first (None, object) for each present one, then each change. Errors are logged."""
-        raise NotImplementedError
+        """Have changes told: first (None, object) for each present one, on this thread, then each change.
+
+        What a handler raises is logged.
+        """
+        with self._telling:
+            with self.log.changed:
+                bodies = self.cache.bodies(own=False)
+            self._handlers.append(handler)
+            for body in bodies:
+                self._tell([handler], Difference(None, body))
 
     def start(self) -> None:
         """Begin; returns at once."""
-        raise NotImplementedError
+        if self._thread is None:
+            self._thread = threading.Thread(
+                target=self._run, name=f"volumehost-informer-{self.kind.plural}", daemon=True
+            )
+            self._thread.start()
 
     def stop(self, timeout: float = 5.0) -> bool:
         """End the watch and its thread; waits at most ``timeout`` seconds; whether the thread has ended."""
-        raise NotImplementedError
+        self.stop_soon()
+        thread = self._thread
+        if thread is None or thread is threading.current_thread():
+            return True
+        thread.join(max(0.0, timeout))
+        return not thread.is_alive()
+
+    def stop_soon(self) -> None:
+        """Have it end, without waiting for that."""
+        self._stopping.set()
+        stream = self._stream
+        if stream is not None:
+            stream.close()
+        with self.log.changed:
+            self.log.announce()
+
+    @property
+    def stopped(self) -> bool:
+        """Whether it was told to end."""
+        return self._stopping.is_set()
 
     @property
     def has_synced(self) -> bool:
         """Whether the first list is in and was told to the handlers."""
-        raise NotImplementedError
+        return self._synced.is_set()
 
     def wait_for_sync(self, timeout: float) -> bool:
         """Wait at most ``timeout`` seconds for that; whether it is so."""
-        raise NotImplementedError
+        return self._synced.wait(max(0.0, timeout))
 
     @property
     def stale_since(self) -> float | None:
         """Since when (``time.monotonic``) what is kept may be old; None while the watch is alive."""
-        raise NotImplementedError
+        return self._stale_since
+
+    @property
+    def error(self) -> ApiError | None:
+        """What was raised last, None while it is live."""
+        return self._error
 
     @property
     def problem(self) -> str:
         """Why it is not live, "" when it is."""
-        raise NotImplementedError
+        if self._stale_since is None:
+            return ""
+        return str(self._error) if self._error is not None else "it has not begun yet"
 
     def get(self, name: str, namespace: str = "") -> T | None:
         """The object as it is known, a copy of the caller's own; None when there is none."""
-        raise NotImplementedError
+        with self.log.changed:
+            body = self.cache.get((namespace, name))
+        return None if body is None else self.read(body)
 
-    def list(self) -> list[T]:
-        """All, sorted by namespace and name."""
-        raise NotImplementedError
+    def list(self, namespace: str = "") -> list[T]:
+        """All, or those of a namespace, sorted by namespace and name."""
+        with self.log.changed:
+            bodies = self.cache.bodies(namespace)
+        return [self.read(body) for body in bodies]
+
+    def read(self, body: bytes) -> T:
+        """The object of one of the cache's bodies."""
+        found: T = read_object(self.kind, body)
+        return found
+
+    # --- on the thread ------------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while (turn := self._gate.wait_for_turn(self._stopping)) is not None:
+            pause = 0.0
+            try:
+                self._opened = False
+                if not self._listed:
+                    self._list()
+                pause = self._watch()
+            except ApiError as error:
+                if self.stopped or self._client.caller.closed:
+                    break
+                pause = self._failed(error)
+                if self._gate.refused(turn, error) and not self._opened:
+                    pause = 0.0  # the gate makes it wait, and lets it go on as soon as another one succeeds
+            except Exception as error:
+                logger.exception("the informer of %s failed, it begins anew", self.kind.plural)
+                self._listed = False
+                pause = self._failed(StoreError(f"{type(error).__name__}: {error}", action=self._asked.action))
+            self._stopping.wait(pause)
+
+    def _list(self) -> None:
+        began = self._clock()
+        bodies, version = list_bodies(
+            self._client.caller, many("list", self.watched.kind, self.watched.namespace), self._query
+        )
+        self._gate.answered()
+        with self._telling:
+            with self.log.changed:
+                differences = self.cache.replace(bodies, version)
+                self.log.announce()
+            self._listed = True
+            for difference in differences:
+                self._tell(self._handlers, difference)
+        if self._stale_since is not None:
+            self._stale_since = began
+        self._synced.set()
+
+    def _watch(self) -> float:
+        """Follow one stream to its end; the pause that is due then."""
+        stream = self._stream = WatchStream(self._client.caller, self._client.watches, self._asked, self._clock)
+        if self.stopped:
+            stream.close()
+        began, heard = self._clock(), False
+        try:
+            for event in stream.events(self.cache.version, self._query, opened=self._went_live):
+                heard = True
+                if event.type not in {"ADDED", "MODIFIED", "DELETED", "BOOKMARK"}:
+                    continue
+                with self._telling:
+                    with self.log.changed:
+                        difference = self.cache.apply(event)
+                        self.log.announce()
+                    if difference is not None:
+                        self._tell(self._handlers, difference)
+        except ApiError:
+            self._stale_since = self._stale_since or stream.last_heard
+            raise
+        finally:
+            self._stream = None
+            self._opened = stream.opened
+            if stream.opened:
+                self._gate.went_dead()
+            if self._clock() - began >= _GOOD_SECONDS:
+                self._backoff.reset()
+        if self._clock() - began >= _GOOD_SECONDS:
+            return 0.0
+        # Servers end streams after minutes: one that ends at once is not well, though it says so politely.
+        return self._backoff.next() if not heard else random.uniform(0.1, 0.5)  # noqa: S311 - spreads load
+
+    def _went_live(self) -> None:
+        self._gate.went_live()
+        self._stale_since, self._error = None, None
+        self._denied.reset()
+
+    def _failed(self, error: ApiError) -> float:
+        """Note the failure; the pause that is due."""
+        if isinstance(error, GoneError):
+            self._listed = False
+            logger.info("the watch of %s fell behind: they are listed anew", self.kind.plural)
+        else:
+            log = logger.debug if str(error) == str(self._error) else logger.warning
+            log("%s are not kept up to date for now: %s", self.kind.plural, error)
+        if self._stale_since is None:
+            self._stale_since = self._clock()
+        self._error = error
+        if isinstance(error, (ForbiddenError, KindNotServedError)):
+            return self._denied.next()
+        return self._backoff.next()
+
+    def _tell(self, handlers: Sequence[Handler[T]], difference: Difference) -> None:
+        for handler in handlers:
+            old, new = (None if body is None else self.read(body) for body in (difference.old, difference.new))
+            try:
+                handler(old, new)
+            except Exception:
+                logger.exception("a handler of %s failed", self.kind.plural)

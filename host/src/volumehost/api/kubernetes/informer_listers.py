@@ -8,6 +8,8 @@ from typing import Generic, TypeVar
 from volumehost.api.kubernetes.cached_client import CachedClient
 from volumehost.api.kubernetes.informer import Informer
 from volumehost.api.objects import KubeObject
+from volumehost.api.selectors import parse_selector
+from volumehost.errors import ObjectNotFoundError
 
 T = TypeVar("T", bound=KubeObject)
 
@@ -20,11 +22,16 @@ class CachedLister(Generic[T]):
 
     def get(self, name: str) -> T:
         """:raises ObjectNotFoundError: there is none of that name."""
-        raise NotImplementedError
+        found = self._informer.get(name)
+        if found is None:
+            subject = self._informer.kind.describe(name)
+            raise ObjectNotFoundError(f"there is no {subject}", subject=subject)
+        return found
 
     def list(self, selector: Mapping[str, str] | None = None) -> Sequence[T]:
         """All whose labels match."""
-        raise NotImplementedError
+        wanted = parse_selector(selector)
+        return [obj for obj in self._informer.list() if wanted.matches(obj.metadata.labels)]
 
 
 class CachedInformerFactory:
@@ -35,12 +42,12 @@ class CachedInformerFactory:
 
     def start(self) -> None:
         """Begin to watch."""
-        raise NotImplementedError
+        self._client.start()
 
     def wait_for_cache_sync(self, timeout: float) -> bool:
         """Wait at most ``timeout`` seconds until every kind has been listed; whether it has."""
-        raise NotImplementedError
+        return self._client.wait_for_sync(timeout)
 
     def stop(self) -> None:
         """End every watch."""
-        raise NotImplementedError
+        self._client.stop()

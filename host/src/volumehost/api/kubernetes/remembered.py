@@ -13,9 +13,9 @@ from typing import Any
 from volumehost.api.kinds import Kind
 from volumehost.api.kubernetes.codec import Heading
 
-#: How many bodies are kept, and how large the largest is, in bytes.
+#: How many bodies are kept, and how many bytes all together.
 _BODIES = 256
-_LARGEST = 64 * 1024
+_BYTES = 8 * 1024 * 1024
 
 
 class Remembered:
@@ -24,16 +24,17 @@ class Remembered:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._bodies: OrderedDict[tuple[str, str, str], tuple[Heading, bytes]] = OrderedDict()
+        self._size = 0
 
     def keep(self, kind: Kind[Any], heading: Heading, body: bytes) -> None:
         """Remember a state."""
         key = (kind.kind, heading.namespace, heading.name)
         with self._lock:
-            self._bodies.pop(key, None)
-            if len(body) <= _LARGEST:
-                self._bodies[key] = (heading, body)
-                if len(self._bodies) > _BODIES:
-                    self._bodies.popitem(last=False)
+            self._drop(key)
+            self._bodies[key] = (heading, body)
+            self._size += len(body)
+            while len(self._bodies) > _BODIES or self._size > _BYTES:
+                self._drop(next(iter(self._bodies)))
 
     def find(self, kind: Kind[Any], namespace: str, name: str, version: str = "") -> bytes | None:
         """The state of that version, or the last one for "", if it is remembered."""
@@ -46,4 +47,8 @@ class Remembered:
     def forget(self, kind: Kind[Any], namespace: str, name: str) -> None:
         """Drop what is known of an object."""
         with self._lock:
-            self._bodies.pop((kind.kind, namespace, name), None)
+            self._drop((kind.kind, namespace, name))
+
+    def _drop(self, key: tuple[str, str, str]) -> None:
+        found = self._bodies.pop(key, None)
+        self._size -= len(found[1]) if found is not None else 0

@@ -73,10 +73,18 @@ class WatchStream:
         self.last_heard = clock()
         self.opened = False
 
-    def events(self, version: str, query: Mapping[str, str], *, seconds: float | None = None) -> Iterator[RawEvent]:
+    def events(
+        self,
+        version: str,
+        query: Mapping[str, str],
+        *,
+        seconds: float | None = None,
+        opened: Callable[[], None] | None = None,
+    ) -> Iterator[RawEvent]:
         """Events after the version, until the stream ends.
 
         :param seconds: ask the server to end it then; by itself after a few minutes.
+        :param opened: called when the server has begun to answer.
         :raises GoneError: the changes after the version are not known any more.
         :raises ServerUnreachableError: the connection broke or went silent.
         :raises ApiError: the server refused, or reported an error in the stream.
@@ -95,6 +103,8 @@ class WatchStream:
             if not self._take(response):
                 return
             self.opened, self.last_heard = True, self._clock()
+            if opened is not None:
+                opened()
             for line in split_lines(self._chunks(response)):
                 event = read_event(self._asked.kind, line)
                 if event.type == "ERROR":

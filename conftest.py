@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 
 import pytest
 
@@ -16,7 +17,9 @@ OUTER_NAMESPACE = "VOLUMEHOST_TEST_OUTER_NAMESPACE"
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Enter the namespace before any test, fixture or subprocess."""
+    """Enter the namespace before any test, fixture or subprocess; they can be interrupted, as from a terminal."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # so it is for what a shell starts in the background
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if not _reason:
         if OUTER_NAMESPACE not in os.environ:  # a worker inherits it from the process that started it
             outer = os.open("/proc/self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from volumehost.api.objects import PersistentVolume, PersistentVolumeClaim, Pod, VolumeAttachment
-from volumehost.errors import ApiError, ObjectNotFoundError
+from volumehost.errors import ApiError, ForbiddenError, ObjectNotFoundError
 from volumehost.node.claims import claim_name
 from volumehost.node.explaining import sequence
 from volumehost.node.explaining.events import last_trouble
@@ -35,11 +35,15 @@ _ATTACH: Final = "volume_attach"
 
 @dataclass(slots=True)
 class _Objects:
-    """What pods' volumes depend on: claims by namespace and name, volumes by name, attachments by volume and node."""
+    """What pods' volumes depend on: claims by namespace and name, volumes by name, attachments by volume and node.
+
+    ``all_volumes``: whoever asks may see them; where he may not, what he may see is told.
+    """
 
     claims: Mapping[tuple[str, str], PersistentVolumeClaim] = field(default_factory=dict)
     volumes: Mapping[str, PersistentVolume] = field(default_factory=dict)
     attachments: Mapping[tuple[str, str], VolumeAttachment] = field(default_factory=dict)
+    all_volumes: bool = True
 
 
 def cluster_status(api: ApiClient, namespace: str | None = None, name: str | None = None) -> list[PodStatus]:
@@ -98,14 +102,16 @@ def _named(api: ApiClient, namespace: str | None, name: str) -> list[Pod]:
 
 def _objects(api: ApiClient, namespace: str | None) -> _Objects:
     claims = api.list(PersistentVolumeClaim, namespace).items
-    return _Objects(
-        {(each.metadata.namespace, each.metadata.name): each for each in claims},
-        {each.metadata.name: each for each in api.list(PersistentVolume).items},
-        {
+    found = _Objects({(each.metadata.namespace, each.metadata.name): each for each in claims})
+    try:
+        found.volumes = {each.metadata.name: each for each in api.list(PersistentVolume).items}
+        found.attachments = {
             (each.spec.source.persistent_volume_name or "", each.spec.node_name): each
             for each in api.list(VolumeAttachment).items
-        },
-    )
+        }
+    except ForbiddenError:
+        found.all_volumes = False
+    return found
 
 
 def _status(pod: Pod, objects: _Objects) -> PodStatus:
@@ -133,7 +139,7 @@ def _volume(pod: Pod, volume: Volume, used: UsedVolumes, objects: _Objects) -> V
         return VolumeStatus(name, "pending", error=f"its claim {label} is not there")
     persistent = objects.volumes.get(claim.spec.volume_name)
     plugin = _CSI if persistent is not None and persistent.spec.csi is not None else ""
-    if claim.status.phase != "Bound" or persistent is None:
+    if claim.status.phase != "Bound" or (persistent is None and objects.all_volumes):
         return VolumeStatus(name, "pending", plugin, error=f"its claim {label} is {claim.status.phase or 'Pending'}")
     attachment = objects.attachments.get((claim.spec.volume_name, pod.spec.node_name))
     if attachment is None or attachment.status.attached or _has_started(pod):

@@ -19,12 +19,18 @@ def server() -> Iterator[ApiServer]:
 
 
 @pytest.fixture
-def new_kubernetes_client(server: ApiServer, tmp_path: Path) -> Iterator[Callable[[], KubernetesClient]]:
+def kubeconfig(server: ApiServer, tmp_path: Path) -> str:
+    """A kubeconfig for the server; other modules name another server."""
+    return server.kubeconfig(tmp_path / "kubeconfig")
+
+
+@pytest.fixture
+def new_kubernetes_client(kubeconfig: str) -> Iterator[Callable[[], KubernetesClient]]:
     made: list[KubernetesClient] = []
 
     def make() -> KubernetesClient:
-        client = connect(server.kubeconfig(tmp_path / f"config-{len(made)}"))
-        client.watches = WatchSettings(silence=5.0, first_byte=5.0)
+        client = connect(kubeconfig)
+        client.watches = WatchSettings(silence=10.0, first_byte=10.0)
         made.append(client)
         return client
 

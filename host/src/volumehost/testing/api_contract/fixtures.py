@@ -45,6 +45,11 @@ class ContractFixtures:
         return "default"
 
     @pytest.fixture
+    def gone_version(self) -> str:
+        """A resource version after which changes are not known. Servers with other histories name another one."""
+        return "999999999999999999"
+
+    @pytest.fixture
     def name(self) -> str:
         """A name for this test alone."""
         return f"contract-{uuid.uuid4().hex[:12]}"

@@ -62,9 +62,9 @@ class WatchContract(ContractFixtures):
             stop.set()
             ended.result(timeout=PATIENCE)
 
-    def test_unknown_version_is_gone(self, client: ApiClient, namespace: str) -> None:
+    def test_unknown_version_is_gone(self, client: ApiClient, namespace: str, gone_version: str) -> None:
         with pytest.raises(GoneError):
-            list(client.watch(ConfigMap, namespace, "999999999999999999", timeout=0.1))
+            list(client.watch(ConfigMap, namespace, gone_version, timeout=0.1))
 
 
 def _collect(client: ApiClient, namespace: str, start: str, name: str, count: int) -> list[WatchEvent[ConfigMap]]:

@@ -47,6 +47,8 @@ class ChangeFeed:
                 self._routes.setdefault(kind, []).append((controller, affects))
         self._stop = threading.Event()
         self._position = -1
+        #: Why each kind cannot be watched now.
+        self._problems: dict[type[KubeObject], str] = {}
         #: Called after each change was handed on.
         self.changed: Callable[[], None] = lambda: None
 
@@ -59,6 +61,10 @@ class ChangeFeed:
     def stop(self) -> None:
         """Watch no more; the threads end within a moment."""
         self._stop.set()
+
+    def problems(self) -> dict[type[KubeObject], str]:
+        """The kinds that cannot be watched now, and why."""
+        return dict(self._problems)
 
     def caught_up(self) -> bool:
         """Whether everything written before this call was handed on; True where that cannot be known."""
@@ -80,6 +86,8 @@ class ChangeFeed:
             try:
                 for event in self._events(kinds):
                     delay = RETRY_SECONDS
+                    if self._problems:
+                        self._well_again(kinds)
                     if event.type != "ADDED" and present is not None:
                         self._begin_with(present)
                         present = None
@@ -93,13 +101,20 @@ class ChangeFeed:
             except ApiError as error:
                 if self._stop.is_set():
                     return
-                logger.warning("watching failed, it is tried again: %s", error)
+                log = logger.debug if str(error) == self._problems.get(kinds[0]) else logger.warning
+                log("watching failed, it is tried again: %s", error)
+                self._problems.update(dict.fromkeys(kinds, str(error)))
                 self._stop.wait(delay * random.uniform(1, 1.5))  # noqa: S311 - spreads retries, guards nothing
                 delay = min(2 * delay, RETRY_MAXIMUM_SECONDS)
             except Exception:
                 # A controller's ``affects`` raised: without the watch nothing would ever be done again.
                 logger.exception("a change could not be handed on: everything is looked at anew")
                 self._stop.wait(RETRY_SECONDS)
+
+    def _well_again(self, kinds: Sequence[type[KubeObject]]) -> None:
+        for kind in kinds:
+            if self._problems.pop(kind, None) is not None:
+                logger.info("watching %s goes on", kind.__name__)
 
     def _events(self, kinds: Sequence[type[KubeObject]]) -> Iterator[WatchEvent[Any]]:
         """The present state, then changes, until everything is due to be looked at again."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from volumehost.control.progress import Steps, failure_lines
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from volumehost.api.client import ApiClient
     from volumehost.api.objects import KubeObject
     from volumehost.control.changes import ChangeFeed
-    from volumehost.control.controller import Controller
+    from volumehost.control.controller import Controller, Key
     from volumehost.control.counting import ControlMetrics
     from volumehost.control.own_writes import OwnWrites
     from volumehost.control.queue import Record, WorkQueue
@@ -188,6 +188,21 @@ class ControlPlane:
             if controller.kind is type(obj):
                 queue.add(Item(controller, Key.of(obj)), fresh=True)
         self._hire()
+
+    def look_at(self, controller: Controller, keys: Iterable[Key]) -> None:
+        """Have a controller of this plane look at these keys. Does not block."""
+        queue = self._queue
+        if queue is None:
+            return
+        from volumehost.control.queue import Item
+
+        for key in keys:
+            queue.add(Item(controller, key))
+        self._hire()
+
+    def problems(self) -> dict[type[KubeObject], str]:
+        """The kinds of which changes cannot be heard now, and why."""
+        return self._feed.problems() if self._feed is not None else {}
 
     def driver_freed(self, name: str) -> None:
         """A driver has come back from a call: look at once at whatever it was not asked for meanwhile. Never blocks."""

@@ -7,6 +7,7 @@ import os
 import socket
 import stat
 import threading
+from types import SimpleNamespace
 
 import pytest
 
@@ -28,6 +29,7 @@ class Manager:
 
     def __init__(self, root_dir):
         self.root_dir = str(root_dir)
+        self.parts = SimpleNamespace(in_cluster=False)
         self.waiting = threading.Event()
         self.go_on = threading.Event()
         self.timeouts = []

@@ -82,7 +82,8 @@ class ControlCalls:
         pod = find_pod(self._manager.api, name, namespace)
         if pod is not None:
             self._manager.ending.check(pod.metadata.uid, f"{namespace}/{name}")
-            mark_workload_ended(self._manager.api, pod)
+            if not self._manager.parts.in_cluster:
+                mark_workload_ended(self._manager.api, pod)
         try:
             self._manager.unmount_pod(name, namespace, timeout=timeout)
         except ObjectNotFoundError:
@@ -92,7 +93,7 @@ class ControlCalls:
     def unmount_all(self, arguments: Arguments) -> Any:
         """End all pods, and wait for a while until they are gone."""
         ended = []
-        for pod in self._manager.api.list(Pod).items:
+        for pod in [] if self._manager.parts.in_cluster else self._manager.api.list(Pod).items:
             if FINALIZER in pod.metadata.finalizers and not self._manager.ending.kept_by(pod.metadata.uid):
                 mark_workload_ended(self._manager.api, pod)
                 delete_pod(self._manager.api, pod)  # now: the agent may let go of it at once
@@ -131,7 +132,7 @@ class ControlCalls:
     def _check_is_ours(self, pod: Pod) -> None:
         """Refuse what is not bound to this node, where that is the cluster's to say."""
         manager = self._manager
-        if manager.parts.services.attachments is None or pod.spec.node_name == manager.host.get_node_name():
+        if not manager.parts.in_cluster or pod.spec.node_name == manager.host.get_node_name():
             return
         label = f"{pod.metadata.namespace}/{pod.metadata.name}"
         raise FailedPreconditionError(

@@ -87,6 +87,8 @@ class ApiEventRecorder:
         self._seen: OrderedDict[_Key, _Seen] = OrderedDict()
         self._running = False
         self._writing = False
+        #: Why the last one could not be written: what is refused for the same reason is not told each time.
+        self._refusal = ""
 
     def event(self, involved: Any, event_type: str, reason: str, message: str) -> None:
         """Record one event on an API object (or a reference to one): returns at once."""
@@ -189,8 +191,11 @@ class ApiEventRecorder:
             try:
                 api.create(event)
             except ApiError as error:
-                logger.warning("event not recorded: %s %s %s: %s", key.name, key.reason, message, error)
+                log = logger.debug if error.reason == self._refusal else logger.warning
+                self._refusal = error.reason
+                log("event not recorded: %s %s %s: %s", key.name, key.reason, message, error)
                 return
+            self._refusal = ""
             self._remember(key, _Seen(name, count))
 
     def _remember(self, key: _Key, seen: _Seen) -> None:

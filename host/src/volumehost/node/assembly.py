@@ -100,6 +100,11 @@ class NodeParts:
     second_look: SecondLook
     owns_api: bool
 
+    @property
+    def in_cluster(self) -> bool:
+        """Whether pods, claims and attachments are a cluster's: nothing is done to these objects here."""
+        return self.services.attachments is not None
+
     def later(self, seconds: float, function: Callable[[], None], *, lane: str = UPKEEP) -> None:
         """Call the function on a worker in ``seconds``: it may take its time, which a timer's function must not."""
         _later(self.pool, self.timers, seconds, function, lane)

@@ -49,7 +49,7 @@ class PodEnding:
             self.check(uid, label)
         for uid in uids:
             unmounting.end(uid, namespace, name)
-        known = delete_pod(self._api, pod) if pod is not None else None
+        known = delete_pod(self._api, pod) if pod is not None and not self._parts.in_cluster else None
         self._parts.reconciler.run()
         deadline = self._clock() + timeout
         for uid in uids:
@@ -70,7 +70,7 @@ class PodEnding:
             else:
                 self._unmounting.end(uid, namespace, name)
         for pod in in_api:
-            if pod.metadata.uid in pods:
+            if pod.metadata.uid in pods and not self._parts.in_cluster:
                 delete_pod(self._api, pod)
         self._parts.reconciler.run()
         count = len(pods) + len(problems)

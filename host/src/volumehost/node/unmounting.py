@@ -136,7 +136,7 @@ class PodUnmounting:
             self._journal.flush()
             raise
         claims: list[PersistentVolumeClaim] = []
-        if name and self._parts.services.attachments is None:  # else object and claims are the cluster's
+        if name and not self._parts.in_cluster:
             pod = known if known is not None else find_pod(self._api, name, namespace)
             same = pod is not None and pod.metadata.uid == uid
             if pod is not None and same and self._parts.services.control.enabled and _is_deleted(pod, known):

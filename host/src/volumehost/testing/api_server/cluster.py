@@ -20,7 +20,9 @@ _LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 class Cluster:
     """The objects of one API server and how they come to be what they are."""
 
-    def __init__(self, *, history: int, seed: int, clock: Callable[[], float], service_accounts: bool) -> None:
+    def __init__(
+        self, *, history: int, seed: int, clock: Callable[[], float], patience: float, service_accounts: bool
+    ) -> None:
         self.storage = Storage(history)
         self.clock = clock
         self.service_accounts = service_accounts
@@ -28,7 +30,7 @@ class Cluster:
         #: Certificates in PEM by which a pod would know the server.
         self.authority = "-----BEGIN CERTIFICATE-----\ndGVzdA==\n-----END CERTIFICATE-----\n"
         #: How long a read of a version that is not there yet waits for it, in seconds.
-        self.patience = 3.0
+        self.patience = patience
         self._random = random.Random(seed)  # noqa: S311 - chance, not secrecy
         self._random_lock = threading.Lock()
 

@@ -207,9 +207,7 @@ class _Connection:
                 raise DroppedError
             self._socket.sendall(b"0\r\n\r\n")
         finally:
-            close = getattr(stream, "close", None)
-            if close is not None:
-                close()
+            found.finish()
 
 
 def _body(reader: BinaryIO, headers: Mapping[str, str]) -> bytes:

@@ -93,7 +93,10 @@ def delete_stored(cluster: Cluster, resource: Resource, key: Key, options: Docum
     finalizers = _finalizers(metadata, options)
     grace = _grace(resource, document, options.get("gracePeriodSeconds"))
     dry = bool(options.get("dryRun"))
-    if not finalizers and not grace:
+    if resource.plural == "namespaces" and document.get("spec", {}).get("finalizers"):
+        # It goes when its content has gone: the namespace controller then takes the finalizer from its spec.
+        document["status"] = {**document.get("status", {}), "phase": "Terminating"}
+    elif not finalizers and not grace:
         return True, stored if dry else cluster.storage.remove(resource, key)
     _mark(cluster, metadata, grace)
     if finalizers:

@@ -39,6 +39,12 @@ def discover(path: str) -> Answer:
             return answer({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
         case ["apis", group] if group in _groups():
             return answer({"kind": "APIGroup", "apiVersion": "v1", **_group(group)})
+        case ["openapi", "v3"]:
+            versions = sorted({resource.api_version for resource in resources().values()})
+            paths = {_root(version): {"serverRelativeURL": f"/openapi/v3/{_root(version)}"} for version in versions}
+            return answer({"paths": paths})
+        case ["openapi", "v3", *root]:
+            return _operations("/".join(root))
         case ["api", version] | ["apis", _, version]:
             api_version = version if len(parts) == 2 else f"{parts[1]}/{version}"
             return _resource_list(api_version)
@@ -97,3 +103,42 @@ def _below(resource: Resource, name: str, kind: str, verbs: list[str]) -> dict[s
         "kind": kind,
         "verbs": verbs,
     }
+
+
+def _root(api_version: str) -> str:
+    return f"apis/{api_version}" if "/" in api_version else f"api/{api_version}"
+
+
+def _operations(root: str) -> Answer:
+    """As much of OpenAPI as clients need to see which parameters a patch takes; no schemas."""
+    found = [resource for resource in resources().values() if _root(resource.api_version) == root]
+    if not found:
+        raise no_such_path()
+    names = ("dryRun", "fieldManager", "fieldValidation", "force")
+    paths = {
+        _item_path(root, resource): {
+            "patch": {
+                "parameters": [{"name": name, "in": "query", "schema": {"type": "string"}} for name in names],
+                "responses": {"200": {"description": "OK"}},
+                "x-kubernetes-group-version-kind": {
+                    "group": resource.group,
+                    "version": resource.version,
+                    "kind": resource.kind,
+                },
+            }
+        }
+        for resource in found
+    }
+    return answer(
+        {
+            "openapi": "3.0.0",
+            "info": {"title": "Kubernetes", "version": _VERSION["gitVersion"]},
+            "paths": paths,
+            "components": {"schemas": {}},
+        }
+    )
+
+
+def _item_path(root: str, resource: Resource) -> str:
+    where = "/namespaces/{namespace}" if resource.namespaced else ""
+    return f"/{root}{where}/{resource.plural}/{{name}}"

@@ -10,7 +10,7 @@ from typing import Any
 from volumehost.api.defaults import PV_PROTECTION_FINALIZER, PVC_PROTECTION_FINALIZER
 from volumehost.testing.api_server.cluster import Cluster
 from volumehost.testing.api_server.deleting import delete_stored
-from volumehost.testing.api_server.resources import find, of_document, resources
+from volumehost.testing.api_server.resources import Resource, find, of_document, resources
 from volumehost.testing.api_server.storage import Document, Key
 from volumehost.testing.api_server.writing import keep
 
@@ -66,8 +66,7 @@ def _owned(cluster: Cluster) -> Iterator[tuple[str, Key, Document]]:
 def _collect(cluster: Cluster, resource: str, key: Key, document: Document) -> bool:
     if any(_exists(cluster, owner, key[0]) for owner in document["metadata"]["ownerReferences"]):
         return False
-    known = next(found for found in resources().values() if found.key == resource)
-    delete_stored(cluster, known, key, {})
+    delete_stored(cluster, _by_key(resource), key, {})
     return True
 
 
@@ -78,6 +77,28 @@ def _exists(cluster: Cluster, owner: Document, namespace: str) -> bool:
         return True  # the collector leaves alone what it cannot look up
     stored = cluster.storage.get(resource, (namespace if resource.namespaced else "", owner.get("name", "")))
     return stored is not None and stored.document["metadata"]["uid"] == owner.get("uid")
+
+
+def end_namespaces(cluster: Cluster) -> int:
+    """Delete what is in namespaces that are to go, and let them go when it has gone."""
+    namespaces = find("namespaces")
+    count = 0
+    for (_none, name), stored in cluster.storage.all(namespaces):
+        if "deletionTimestamp" not in stored.document["metadata"]:
+            continue
+        content = [(resource, key, found) for resource, key, found in cluster.storage.everything() if key[0] == name]
+        for resource, key, found in content:
+            if "deletionTimestamp" not in found.document["metadata"]:
+                delete_stored(cluster, _by_key(resource), key, {})
+                count += 1
+        if not content and stored.document.get("spec", {}).get("finalizers"):
+            keep(cluster, namespaces, ("", name), stored, copy.deepcopy(stored.document) | {"spec": {}})
+            count += 1
+    return count
+
+
+def _by_key(key: str) -> Resource:
+    return next(found for found in resources().values() if found.key == key)
 
 
 def protect_storage(cluster: Cluster) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -40,15 +40,22 @@ class HttpRequest:
         return self.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
+def _nothing() -> None:
+    pass
+
+
 @dataclass(slots=True)
 class Answer:
-    """What is answered. With ``stream`` the body comes in chunks, as long as it gives some."""
+    """What is answered. With ``stream`` the body comes in chunks, as long as it gives some; ``finish`` is called when
+    nobody reads it any more.
+    """
 
     code: int
     body: bytes = b""
     content_type: str = JSON
     headers: dict[str, str] = field(default_factory=dict)
     stream: Iterator[bytes] | None = None
+    finish: Callable[[], None] = _nothing
 
 
 def answer(document: Any, code: int = 200) -> Answer:

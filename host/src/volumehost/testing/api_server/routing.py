@@ -66,9 +66,9 @@ def _verb(request: HttpRequest, resource: Resource, name: str, subresource: str)
     if subresource:
         _check_subresource(resource, subresource, verb)
         return verb
-    if verb == "get" and is_true(request.query.get("watch", "")):
-        return "watch"
     if not name:
+        if verb == "get" and is_true(request.query.get("watch", "")):
+            return "watch"
         if verb in ("update", "patch"):
             raise not_allowed()
         verb = {"get": "list", "delete": "deletecollection"}.get(verb, verb)

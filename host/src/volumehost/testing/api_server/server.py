@@ -19,7 +19,13 @@ from volumehost.testing.api_server.cluster import Cluster
 from volumehost.testing.api_server.connections import Listener
 from volumehost.testing.api_server.failures import StatusError
 from volumehost.testing.api_server.faults import Faults
-from volumehost.testing.api_server.housekeeping import Housekeeping, collect_garbage, keep_accounts, protect_storage
+from volumehost.testing.api_server.housekeeping import (
+    Housekeeping,
+    collect_garbage,
+    end_namespaces,
+    keep_accounts,
+    protect_storage,
+)
 from volumehost.testing.api_server.kubeconfig import write_kubeconfig
 from volumehost.testing.api_server.objects import Objects
 from volumehost.testing.api_server.recording import Requests
@@ -41,7 +47,9 @@ class ApiServer:
     :param history: how many changes are remembered for watches and continued lists; older versions are gone (410).
     :param seed: of the order in which lists come and of generated names.
     :param bookmark_seconds: how often watches that ask for them get bookmarks.
-    :param garbage_collector: delete objects whose owners do not exist (any more), as the garbage collector does.
+    :param patience: how long a read waits for a version that is not there yet, in seconds.
+    :param garbage_collector: delete objects whose owners do not exist (any more), and what is in namespaces that are to
+        go, as the garbage collector and the namespace controller do.
     :param protection: let go of claims and volumes to be deleted that nothing uses, as the protection controllers do.
     :param service_accounts: as in a cluster, each namespace has the service account ``default`` and the configMap
         ``kube-root-ca.crt``, and a pod gets a volume with a token unless it says otherwise.
@@ -57,12 +65,15 @@ class ApiServer:
         history: int = 10_000,
         seed: int = 0,
         bookmark_seconds: float = 60.0,
+        patience: float = 3.0,
         garbage_collector: bool = False,
         protection: bool = False,
         service_accounts: bool = False,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._cluster = Cluster(history=history, seed=seed, clock=clock, service_accounts=service_accounts)
+        self._cluster = Cluster(
+            history=history, seed=seed, clock=clock, patience=patience, service_accounts=service_accounts
+        )
         self._users = Users(self._cluster)
         self._access = Access(self._cluster, rbac=rbac)
         self._watches = Watches(self._cluster, bookmark_seconds)
@@ -78,6 +89,7 @@ class ApiServer:
             self._cluster.make_namespace(name)
         jobs = (
             (garbage_collector, collect_garbage),
+            (garbage_collector, end_namespaces),
             (protection, protect_storage),
             (service_accounts, keep_accounts),
         )

@@ -12,7 +12,7 @@ import msgspec
 from volumehost.testing.api_server.cluster import Cluster, document_view, parse_revision
 from volumehost.testing.api_server.failures import StatusError, expired
 from volumehost.testing.api_server.messages import Answer
-from volumehost.testing.api_server.reading import await_revision, check_options, options_invalid
+from volumehost.testing.api_server.reading import await_revision, options_invalid
 from volumehost.testing.api_server.resources import Resource
 from volumehost.testing.api_server.routing import Route, is_true
 from volumehost.testing.api_server.selecting import Matcher, matcher
@@ -26,13 +26,12 @@ _INITIAL_END = "k8s.io/initial-events-end"
 
 @dataclass
 class Watch:
-    """One open watch, as tests may steer it. ``sent`` counts its events."""
+    """One open watch, as tests may steer it."""
 
     resource: Resource
     user: str
     bookmarks: bool
-    sent: int = 0
-    #: What to do next, set from outside: ``close``, ``bookmark``, ``stall`` or a StatusError to send.
+    #: What to do next, set from outside: ``close``, ``bookmark`` or a StatusError to send.
     orders: list[Any] = field(default_factory=list)
 
 
@@ -66,18 +65,8 @@ class Watches:
         resource = route.resource
         if resource is None:
             raise AssertionError("only routes to resources come here")
-        check_options(query)
         initial = query.get("sendInitialEvents", "")
-        if initial and query.get("resourceVersionMatch") != "NotOlderThan":
-            raise options_invalid(
-                "resourceVersionMatch: Forbidden: sendInitialEvents requires setting resourceVersionMatch to "
-                "NotOlderThan"
-            )
-        if query.get("resourceVersionMatch") and not initial:
-            raise options_invalid(
-                "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents "
-                "is provided"
-            )
+        _check_options(query, initial)
         matches = matcher(resource, query.get("labelSelector", ""), query.get("fieldSelector", ""))
         watch = Watch(resource, user, is_true(query.get("allowWatchBookmarks", "")))
         seconds = float(parse_revision(query.get("timeoutSeconds") or "0", "timeoutSeconds")) or _LONGEST
@@ -88,19 +77,26 @@ class Watches:
         run = _Run(self._cluster, watch, _in_namespace(matches, route.namespace), is_gone, seconds)
         run.bookmark_seconds = self._bookmark_seconds
         present = is_true(initial) or (not initial and start == 0)
-        return Answer(200, stream=self._registered(watch, run.events(start, present=present, marked=is_true(initial))))
-
-    def _registered(self, watch: Watch, events: Iterator[bytes]) -> Iterator[bytes]:
         with self._cluster.storage.lock:
             self._open.append(watch)
-        try:
-            for event in events:
-                watch.sent += 1
-                yield event
-        finally:
-            with self._cluster.storage.lock:
-                self._open.remove(watch)
-            self._cluster.storage.wake()
+        events = run.events(start, present=present, marked=is_true(initial))
+        return Answer(200, stream=events, finish=lambda: self._forget(watch))
+
+    def _forget(self, watch: Watch) -> None:
+        with self._cluster.storage.lock:
+            self._open.remove(watch)
+        self._cluster.storage.wake()
+
+
+def _check_options(query: dict[str, str], initial: str) -> None:
+    match = query.get("resourceVersionMatch", "")
+    problem = ""
+    if initial and match != "NotOlderThan":
+        problem = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+    elif match and not initial:
+        problem = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+    if problem:
+        raise options_invalid(f"resourceVersionMatch: Forbidden: {problem}")
 
 
 def _in_namespace(matches: Matcher, namespace: str) -> Matcher:

@@ -97,7 +97,9 @@ def update(
         stored = cluster.existing(resource, key)
         document = copy.deepcopy(change(stored.document))
         check_identity(resource, document, stored.document, conditional=conditional)
-        if route.subresource == "status":
+        if route.subresource == "finalize":
+            document = copy.deepcopy(stored.document) | {"spec": document.get("spec", {})}
+        elif route.subresource == "status":
             document = _status_document(cluster, resource, document, stored.document)
         else:
             document = _replaced_document(cluster, resource, document, stored.document)
@@ -114,7 +116,10 @@ def keep(
         return Stored(document, stored.revision)
     metadata = document["metadata"]
     grace = metadata.get("deletionGracePeriodSeconds") or 0
-    if "deletionTimestamp" in metadata and not metadata.get("finalizers") and not grace:
+    held = metadata.get("finalizers") or (
+        resource.plural == "namespaces" and document.get("spec", {}).get("finalizers")
+    )
+    if "deletionTimestamp" in metadata and not held and not grace:
         cluster.storage.remove(resource, key)
         return versioned(document, cluster.storage.revision)
     return cluster.storage.put(resource, document)
@@ -165,6 +170,8 @@ def _replaced_document(cluster: Cluster, resource: Resource, document: Document,
         document.pop("status", None)
         if "status" in old:
             document["status"] = copy.deepcopy(old["status"])
+    if resource.plural == "namespaces":
+        document["spec"] = copy.deepcopy(old["spec"])  # only its finalize subresource changes that
     document = with_defaults(resource, document, new=False)
     _clean(document["metadata"])
     if resource.has_generation and _wanted(document) != _wanted(old):

@@ -12,6 +12,7 @@ from typing import Any, Self, TypeVar, cast, overload
 from volumehost.api.client import ObjectList, WatchEvent
 from volumehost.api.defaults import DEFAULT_NAMESPACE
 from volumehost.api.kinds import kind_of
+from volumehost.api.kubernetes.bulk import without_collecting
 from volumehost.api.kubernetes.cached_watch import CachedWatch
 from volumehost.api.kubernetes.change_log import ChangeLog, is_later
 from volumehost.api.kubernetes.client import KubernetesClient
@@ -176,8 +177,9 @@ class CachedClient:
         with self._log.changed:
             version = informer.cache.version
             bodies = informer.cache.bodies((namespace or "") if informer.kind.namespaced else "")
-        items = (informer.read(body) for body in bodies)
-        return ObjectList([obj for obj in items if selector.matches(obj.metadata.labels)], version)
+        with without_collecting():
+            items = (informer.read(body) for body in bodies)
+            return ObjectList([obj for obj in items if selector.matches(obj.metadata.labels)], version)
 
     def watch(
         self,

@@ -71,7 +71,7 @@ class Caller:
         :raises ApiError: it failed; see ``failures``.
         """
         data = None if body is None else msgspec.json.encode(body)
-        request = Request(asked.method, asked.path, query or {}, data, content_type)
+        request = Request(asked.method, asked.path, query or {}, data, content_type, asked.action)
         deadline = self._clock() + (self._patience if patient else 0.0)
         wait = _FIRST_WAIT_SECONDS
         while True:
@@ -94,7 +94,7 @@ class Caller:
         :param read_seconds: how long the first byte may take.
         :raises ApiError: it failed.
         """
-        request = Request(asked.method, asked.path, query)
+        request = Request(asked.method, asked.path, query, action=asked.action)
         response = self._with_credentials(
             asked, lambda headers: self.transport.stream(request, headers, read_seconds=read_seconds)
         )

@@ -13,6 +13,7 @@ import msgspec
 
 from volumehost.api.convert import decode_wire
 from volumehost.api.kinds import Kind
+from volumehost.api.kubernetes.bulk import without_collecting
 from volumehost.api.objects import KubeObject
 from volumehost.errors import ApiError, InvalidObjectError, ServerFailedError
 
@@ -113,7 +114,8 @@ def read_list(kind: Kind[Any], body: bytes) -> tuple[list[Any], ListMeta]:
     """
     try:
         struct: type[KubeObject] = kind.struct
-        found = _list_decoder(struct).decode(body)
+        with without_collecting():
+            found = _list_decoder(struct).decode(body)
     except msgspec.ValidationError:
         raw = read_raw_list(kind, body)
         return [read_object(kind, item) for item in raw.items or ()], raw.metadata

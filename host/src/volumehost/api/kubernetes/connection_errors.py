@@ -10,12 +10,12 @@ from volumehost.api.kubernetes.cluster_config import ClusterConfig
 from volumehost.errors import ServerTimeoutError, ServerUnreachableError, VolumeHostError
 
 
-def connection_error(error: Exception, config: ClusterConfig, verb: str = "") -> VolumeHostError:
+def connection_error(error: Exception, config: ClusterConfig, action: str = "") -> VolumeHostError:
     """The error to raise in its place; those of this project stay as they are."""
     if isinstance(error, VolumeHostError):
         return error
     causes = list(_causes(error))
-    action = f"{verb} at the API server {config.server}" if verb else f"reach the API server {config.server}"
+    action = f"{action or 'ask'} at {config.server}"
     names = {type(cause).__name__ for cause in causes}
     if any(isinstance(cause, TimeoutError) for cause in causes) or names & {"ReadTimeoutError", "ConnectTimeoutError"}:
         what = "it did not answer in time" if "ConnectTimeoutError" not in names else "no connection in time"

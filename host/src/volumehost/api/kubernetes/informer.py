@@ -17,6 +17,7 @@ from typing import Generic, TypeVar
 from volumehost.api.kinds import kind_of
 from volumehost.api.kubernetes.asking import many, selector_query
 from volumehost.api.kubernetes.backoff import Backoff
+from volumehost.api.kubernetes.bulk import without_collecting
 from volumehost.api.kubernetes.change_log import ChangeLog
 from volumehost.api.kubernetes.client import KubernetesClient
 from volumehost.api.kubernetes.codec import read_object
@@ -176,7 +177,8 @@ class Informer(Generic[T]):
         """All, or those of a namespace, sorted by namespace and name."""
         with self.log.changed:
             bodies = self.cache.bodies(namespace)
-        return [self.read(body) for body in bodies]
+        with without_collecting():
+            return [self.read(body) for body in bodies]
 
     def read(self, body: bytes) -> T:
         """The object of one of the cache's bodies."""

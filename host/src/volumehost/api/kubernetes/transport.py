@@ -31,13 +31,14 @@ _POOL_SIZE = 32
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request; ``query`` values are text."""
+    """One request; ``query`` values are text, ``action`` says in messages what it is for."""
 
     method: str
     path: str
     query: Mapping[str, str] = field(default_factory=dict)
     body: bytes | None = field(default=None, repr=False)
     content_type: str = "application/json"
+    action: str = ""
 
     @property
     def target(self) -> str:
@@ -94,7 +95,7 @@ class Transport:
                 raise
             response.release_conn()
         except Exception as error:
-            raise connection_error(error, self.config, request.method) from error
+            raise connection_error(error, self.config, request.action) from error
         return Answer(response.status, {name.lower(): value for name, value in response.headers.items()}, body)
 
     def stream(
@@ -107,7 +108,7 @@ class Transport:
         try:
             return self._open(request, credentials, read_seconds or self.read_seconds)
         except Exception as error:
-            raise connection_error(error, self.config, request.method) from error
+            raise connection_error(error, self.config, request.action) from error
 
     def close(self) -> None:
         """Close the idle connections."""

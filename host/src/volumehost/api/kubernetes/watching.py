@@ -147,7 +147,7 @@ class WatchStream:
         except Exception as error:
             if self._closed:
                 return
-            raise connection_error(error, self._caller.transport.config, "watch") from error
+            raise connection_error(error, self._caller.transport.config, self._asked.action) from error
 
 
 def _socket_of(response: BaseHTTPResponse | None) -> socket.socket | None:

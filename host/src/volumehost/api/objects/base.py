@@ -26,7 +26,7 @@ def always(value: str) -> Any:
     return msgspec.field(default_factory=lambda: value)
 
 
-class ApiStruct(msgspec.Struct, kw_only=True, omit_defaults=True, rename="camel"):
+class ApiStruct(msgspec.Struct, kw_only=True, omit_defaults=True, rename="camel", gc=False):
     """A JSON object of the API: snake case here, camel case on the wire, unset fields left out.
 
     ``PRIVATE`` names fields whose content must never be shown: of a mapping the keys are shown, of anything else

@@ -104,7 +104,8 @@ class LiveStatus:
         if not note and ending:
             note = "; ".join(self.of_devices(self.devices_left(uid)))
         elif not note:
-            note = waits_for_word(pod, in_use=self._services.actual.has_mounts(uid))
+            in_cluster = self._services.attachments is not None
+            note = waits_for_word(pod, in_use=self._services.actual.has_mounts(uid), in_cluster=in_cluster)
         return PodStatus(pod.metadata.namespace, pod.metadata.name, uid, state, tuple(volumes), note)
 
     def _note(self, uid: str) -> str:

@@ -127,13 +127,21 @@ def pod_state(volumes: tuple[VolumeStatus, ...], *, ending: bool) -> str:
     return "not-mounted" if states == {"not-mounted"} else "unmounting"
 
 
-def waits_for_word(pod: Pod, *, in_use: bool) -> str:
+#: How the end of a cluster's pod is told to the agent of its node.
+CLUSTER_WORDS = (
+    "the status of its containers, the annotation volumehost.io/workload-ended=true on it, or the end of its object"
+)
+
+
+def waits_for_word(pod: Pod, *, in_use: bool, in_cluster: bool = False) -> str:
     """The note on a pod that is deleted and stays mounted: nobody has said that its workload has ended (BR-51)."""
     from volumehost.api.mirrors import is_mirror
 
     metadata = pod.metadata
     if metadata.deletion_timestamp is None or not in_use or is_mirror(pod):
         return ""
+    if in_cluster:
+        return f"it is deleted, and stays mounted until the word that its workload has ended: {CLUSTER_WORDS}"
     namespace = "" if metadata.namespace == "default" else f"-n {metadata.namespace} "
     return (
         "it is deleted, and stays mounted until the word that its workload has ended: "

@@ -14,6 +14,7 @@ from volumehost.errors import ApiError, ObjectNotFoundError, StoreError
 from volumehost.node.explaining.explanation import PodExplanation, VolumeExplanation
 from volumehost.node.explaining.facts import argument_of, explanation_of
 from volumehost.node.journal_format import text_of
+from volumehost.node.status import CLUSTER_WORDS
 
 if TYPE_CHECKING:
     from volumehost.api.client import ApiClient
@@ -43,7 +44,8 @@ def explain_live(parts: NodeParts, pod: Pod | PodStatus) -> PodExplanation:
     volumes = [explanation_of(facts.of_volume(each, known, status.uid)) for each in status.volumes]
     volumes += [explanation_of(each) for each in facts.devices_of(status.uid)]
     record = parts.services.journal.entry("", status.uid) or {}
-    told = of_pod(status, known, volumes, ended=ended, problem=text_of(record, "problem"), live=True)
+    problem, in_cluster = text_of(record, "problem"), parts.in_cluster
+    told = of_pod(status, known, volumes, ended=ended, problem=problem, live=True, in_cluster=in_cluster)
     return _with_node(told, known, parts.host.get_node_name())
 
 
@@ -171,13 +173,18 @@ def of_pod(
     ended: bool,
     problem: str,
     live: bool,
+    in_cluster: bool = False,
 ) -> PodExplanation:
     """The explanation of a pod from those of its volumes; ``pod`` is None when nothing is to be told of the object."""
     waits_for, advice = [], []
     going = ended or status.state == "unmounting"
     if pod is not None and pod.metadata.deletion_timestamp is not None and not ended:
         waits_for.append("the word that its workload has ended: it is marked for deletion, its volumes stay until then")
-        advice.append(f"'volumehost unmount {argument_of(f'{status.namespace}/{status.name}')}' says that it has ended")
+        if in_cluster:
+            advice.append(f"it is told by {CLUSTER_WORDS}")
+        else:
+            argument = argument_of(f"{status.namespace}/{status.name}")
+            advice.append(f"'volumehost unmount {argument}' says that it has ended")
     if ended and not any(volume.sequence for volume in volumes):
         waits_for.append(f"its directory to be removed: {problem}" if problem else "its directory to be removed")
     notes = (status.note,) if status.note else ()

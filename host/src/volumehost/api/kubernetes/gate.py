@@ -61,6 +61,12 @@ class RequestGate:
             stop.wait(min(wait, _LOOK_SECONDS))
         return None
 
+    @property
+    def refusal(self) -> ApiError | None:
+        """The error for which everybody waits, None while nobody does."""
+        with self._lock:
+            return self._error
+
     def enter(self) -> int:
         """Ask for a request now; the round that it belongs to.
 

@@ -188,7 +188,7 @@ class Informer(Generic[T]):
     # --- on the thread ------------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        while (turn := self._gate.wait_for_turn(self._stopping)) is not None:
+        while (turn := self._wait_for_turn()) is not None:
             pause = 0.0
             try:
                 self._opened = False
@@ -206,6 +206,13 @@ class Informer(Generic[T]):
                 self._listed = False
                 pause = self._failed(StoreError(f"{type(error).__name__}: {error}", action=self._asked.action))
             self._stopping.wait(pause)
+
+    def _wait_for_turn(self) -> int | None:
+        """As the gate's; a watch that ended in good order and is not begun anew for now makes what is kept old."""
+        refusal = self._gate.refusal
+        if refusal is not None and self._stale_since is None:
+            self._stale_since, self._error = self._clock(), refusal
+        return self._gate.wait_for_turn(self._stopping)
 
     def _list(self) -> None:
         began = self._clock()

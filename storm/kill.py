@@ -21,7 +21,7 @@ from storm.kept import KeptMounts
 from storm.place import until
 from storm.recipes import Cook, Recipe
 from storm.report import Findings, percentile
-from storm.steps import Step, all_steps
+from storm.steps import Step, steps_to_die_at
 from storm.wishes import KINDS, Pod
 from storm.world import World
 
@@ -244,7 +244,7 @@ _TASKS = 44
 def tasks_for(seed: int, kills: int) -> list[Task]:
     """Each step, and each of its numbers; between them, and after them, kills at random until there are enough."""
     once = Step("volume_attach", "detach")  # one driver can change its mind in one way
-    steps: list[Task] = [(step, count) for step in all_steps() for count in _COUNTS if count == 1 or step != once]
+    steps: list[Task] = [(step, count) for step in steps_to_die_at() for count in _COUNTS if count == 1 or step != once]
     random.Random(seed).shuffle(steps)
     # Most of what goes has to be there first, and the agent that made it is killed too.
     by_chance = max(0, kills - int(1.5 * len(steps)))
@@ -287,13 +287,15 @@ def _findings(options: Options, total: KillCounts, worlds: int, seconds: float) 
     findings = Findings("Kill storm", options.seed, broken=total.broken)
     findings.evidence += [total.evidence] if total.evidence else []
     reached = {step for step in total.steps if total.steps[step]}
-    unreached = [str(step) for step in all_steps() if step not in reached]
+    unreached = [str(step) for step in steps_to_die_at() if step not in reached]
     if unreached and not total.broken and options.rounds is None:
         findings.broken.append(f"the agent did not die at: {', '.join(unreached)}")
     if total.kills < ENOUGH and not total.broken and options.rounds is None:
         findings.broken.append(f"{total.kills} kills in the time that there was: {ENOUGH} are wanted")
     findings.figure("kill -9 of the agent", total.kills)
-    findings.figure("  before a named step", f"{total.steps.total()} (all {len(reached)} of {len(all_steps())} steps)")
+    findings.figure(
+        "  before a named step", f"{total.steps.total()} ({len(reached)} of {len(steps_to_die_at())} steps)"
+    )
     findings.figure("  at random", total.random)
     findings.figure("kill -9 of commands", total.commands)
     findings.figure("worlds", worlds)

@@ -15,6 +15,9 @@ from typing import Any, NamedTuple
 import volumehost.node
 from volumehost.node.operations import Steps
 
+#: Operations that there are only in a cluster.
+_IN_A_CLUSTER = {"verify_controller_attached_volume"}
+
 
 class Step(NamedTuple):
     """One named step: ``volume_mount`` and ``set-up``."""
@@ -38,6 +41,11 @@ def all_steps() -> tuple[Step, ...]:
         for step in _steps_of(operation.run, operation, set()):
             found[Step(operation.name, step)] = None
     return tuple(found)
+
+
+def steps_to_die_at() -> tuple[Step, ...]:
+    """Those that the node of a storm takes, whose own control plane attaches."""
+    return tuple(step for step in all_steps() if step.operation not in _IN_A_CLUSTER)
 
 
 def _operations() -> list[Any]:

@@ -1,6 +1,7 @@
 """Preparing the root directory (LAYOUT-06, BR-69), and every reason why it cannot be used."""
 
 import contextlib
+import errno
 import os
 import stat
 
@@ -137,3 +138,28 @@ def test_a_full_filesystem_is_refused_before_anything_is_begun(small_filesystem)
         prepare_root_dir(str(small_filesystem / "root"))
     assert "free some space" in str(caught.value)
     assert sorted(os.listdir(small_filesystem / "root")) == CHILDREN
+
+
+@pytest.mark.parametrize("nameless", [True, False])
+def test_nothing_of_the_proof_is_ever_seen(tmp_path, monkeypatch, nameless):
+    """A kill at any instant must leave nothing that nobody knows any more."""
+    seen = []
+    write, open_file = os.write, os.open
+
+    def refuse(path, flags, *arguments, **options):
+        if flags & os.O_TMPFILE == os.O_TMPFILE:
+            raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP), path)
+        return open_file(path, flags, *arguments, **options)
+
+    def written(descriptor, data):
+        seen.append(set(os.listdir(tmp_path / "root")))
+        return write(descriptor, data)
+
+    monkeypatch.setattr(os, "write", written)
+    if not nameless:
+        monkeypatch.setattr(os, "open", refuse)
+    (tmp_path / "root").mkdir()
+    (tmp_path / "root" / ".write-probe").touch()
+    prepare_root_dir(str(tmp_path / "root"))
+    assert len(seen) == 1
+    assert (".write-probe" in seen[0]) is nameless  # of another time: only who needs the name takes it over

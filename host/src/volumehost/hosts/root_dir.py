@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import stat
@@ -22,6 +23,9 @@ _REASONS = {
     errno.ENOTDIR: ("a part of the path is not a directory", "choose another root directory"),
     errno.ELOOP: ("the path has a loop of symbolic links", "choose another root directory"),
 }
+
+#: How filesystems refuse that have no files without a name.
+_NO_NAMELESS_FILES = {errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.EINVAL}
 
 
 def resolve_root_dir(path: str) -> str:
@@ -108,11 +112,23 @@ def _make_directory(path: str, *, parents: bool = False) -> None:
 
 
 def _prove_writable(root: str) -> None:
-    """Write a block and take it away: a full or read-only filesystem shows now, not in the middle of a mount."""
-    probe = f"{root}/.write-probe.{os.getpid()}"
-    descriptor = os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    """Write a block that nobody sees: a full or read-only filesystem shows now, not in the middle of a mount."""
+    descriptor = _open_nameless(root)
     try:
         os.write(descriptor, b"\0" * 4096)
     finally:
         os.close(descriptor)
+
+
+def _open_nameless(directory: str) -> int:
+    """A file without a name, so that nothing of it is left, whenever the process is killed."""
+    try:
+        return os.open(directory, os.O_WRONLY | os.O_TMPFILE | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        if error.errno not in _NO_NAMELESS_FILES:
+            raise
+    probe = f"{directory}/.write-probe"  # one name, so that what a kill leaves is taken over
+    descriptor = os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    with contextlib.suppress(FileNotFoundError):
         os.unlink(probe)
+    return descriptor

@@ -53,7 +53,7 @@ class ClusterConnection:
     def __enter__(self) -> Self:
         from volumehost.api.kubernetes import CachedClient, connect
 
-        self._client = connect(self._settings.kubeconfig, self._settings.context)
+        self._client = connect(self._settings.kubeconfig, self._settings.context, in_cluster=self._settings.in_cluster)
         self._cached = CachedClient(self._client, watched_kinds(self._node_name))
         self._cached.start()
         return self

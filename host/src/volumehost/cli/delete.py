@@ -148,7 +148,7 @@ def _outcome(store: ApiClient, kind: Kind[KubeObject], name: str, namespace: str
         return "deleted"
     if not left.deletion_timestamp:
         return "deleted, and made anew by somebody else"
-    return f"marked, kept by {', '.join(left.finalizers)}"
+    return f"marked, kept by {', '.join(left.finalizers)}" if left.finalizers else "marked, until its containers end"
 
 
 def _unmount(settings: Settings, store: ApiClient, target: Target, deadline: float) -> None:

@@ -34,7 +34,8 @@ def _apply(document: Any, operation: Mapping[str, Any]) -> Any:
             return _add(_remove(document, path), path, _value(operation)) if path else _value(operation)
         case "move":
             source = _parts(operation.get("from"))
-            return _add(_remove(document, source), path, _find(document, source))
+            value = _find(document, source)
+            return _add(_remove(document, source), path, value)
         case "copy":
             return _add(document, path, copy.deepcopy(_find(document, _parts(operation.get("from")))))
         case "test":

@@ -13,6 +13,14 @@ _MICRO = {
     "Lease": (("spec", "acquireTime"), ("spec", "renewTime")),
     "Event": (("eventTime",), ("series", "lastObservedTime")),
 }
+#: Fields that hold a time in whole seconds, wherever they are.
+_WHOLE = frozenset(
+    {
+        *("creationTimestamp", "deletionTimestamp", "firstTimestamp", "lastTimestamp", "startTime"),
+        *("lastTransitionTime", "lastHeartbeatTime", "lastProbeTime", "lastPhaseTransitionTime", "time", "timeAdded"),
+    }
+)
+_FRACTION = re.compile(r"\.\d+(?=Z$|[+-])")
 _MICRO_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}(Z|[+-]\d\d:\d\d)")
 
 
@@ -26,6 +34,7 @@ def normalise_times(document: Document) -> None:
 
     :raises StatusError: one of them is not in its form (400).
     """
+    _cut_fractions(document)
     for path in _MICRO.get(document["kind"], ()):
         holder: Any = document
         for part in path[:-1]:
@@ -40,3 +49,15 @@ def normalise_times(document: Document) -> None:
             )
         moment = dt.datetime.fromisoformat(text).astimezone(dt.UTC)
         holder[path[-1]] = moment.isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def _cut_fractions(value: Any) -> None:
+    if isinstance(value, list):
+        for item in value:
+            _cut_fractions(item)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            if key in _WHOLE and isinstance(item, str) and "." in item:
+                value[key] = _FRACTION.sub("", item)
+            elif isinstance(item, (dict, list)):
+                _cut_fractions(item)

@@ -74,7 +74,7 @@ def _new_document(cluster: Cluster, resource: Resource, document: Document) -> D
     if resource.plural == "persistentvolumes":
         document["status"]["lastPhaseTransitionTime"] = cluster.now()
     admit_new(cluster, resource, document)
-    _validate(resource, lambda: validate_create(typed(resource, document), resource.known))
+    _validate(resource, metadata["name"], lambda: validate_create(typed(resource, document), resource.known))
     return document
 
 
@@ -207,7 +207,8 @@ def _phase(document: Document) -> Any:
 
 
 def _check_change(cluster: Cluster, resource: Resource, document: Document, old: Document) -> None:
-    _validate(resource, lambda: validate_update(typed(resource, document), typed(resource, old), resource.known))
+    new, before = typed(resource, document), typed(resource, old)
+    _validate(resource, old["metadata"]["name"], lambda: validate_update(new, before, resource.known))
     admit_change(cluster, resource, document, old)
 
 
@@ -222,9 +223,8 @@ def _wanted(document: Document) -> Document:
     return {key: value for key, value in document.items() if key not in ("metadata", "status")}
 
 
-def _validate(resource: Resource, check: Callable[[], None]) -> None:
+def _validate(resource: Resource, name: str, check: Callable[[], None]) -> None:
     try:
         check()
     except InvalidObjectError as error:
-        name = error.subject.rpartition(" ")[2].rpartition("/")[2]
         raise invalid(resource, name, error.problems) from None

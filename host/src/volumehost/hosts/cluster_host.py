@@ -8,7 +8,7 @@ from volumehost.errors import NotAvailableOnHostError
 from volumehost.hosts.node_host import NodeHost
 
 if TYPE_CHECKING:
-    from volumehost.api.objects import TokenRequest
+    from volumehost.api.objects import Node, TokenRequest
     from volumehost.hosts.tokens import Signer
 
 
@@ -21,8 +21,42 @@ class TokenIssuer(Protocol):
         ...
 
 
+class Synced(Protocol):
+    """Tells whether objects were read for the first time."""
+
+    @property
+    def has_synced(self) -> bool:
+        """Whether they were."""
+        ...
+
+
+@runtime_checkable
+class NodeCache(Protocol):
+    """What an ApiClient that keeps the objects of some kinds offers besides."""
+
+    def informer(self, kind: type[Node]) -> Synced:
+        """What keeps the kind; KeyError where nothing does."""
+        ...
+
+
+def _knows_nodes(api: NodeCache) -> bool:
+    from volumehost.api.objects import Node
+
+    try:
+        return api.informer(Node).has_synced
+    except KeyError:
+        return True
+
+
 class ClusterHost(NodeHost):
     """A NodeHost whose API is a cluster's: it mounts, and controllers elsewhere attach (CSI-ATT-01)."""
+
+    def _read_node(self) -> Node | None:
+        """The Node object; None before it was read for the first time, which what needs no API must not wait for."""
+        api = self.get_kube_client()
+        if isinstance(api, NodeCache) and not _knows_nodes(api):
+            return None
+        return super()._read_node()
 
     def default_token_signer(self) -> Signer:
         """The API server, by TokenRequest (HOST-04)."""

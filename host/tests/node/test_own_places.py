@@ -85,7 +85,7 @@ def test_of_a_new_pod_those_who_set_it_up_together_share_a_look(layout, elsewher
     now, looks = [100.0], []
     monkeypatch.setattr(own_places.time, "monotonic", lambda: now[0])
     look = own_places._look
-    monkeypatch.setattr(own_places, "_look", lambda root, path: looks.append(path) or look(root, path))
+    monkeypatch.setattr(own_places, "_look", lambda root, path, *how: looks.append(path) or look(root, path, *how))
     for name in ("a", "b", "c"):
         check_place_in_pod(layout, "uid-9", PLUGIN, name, block=False, together=7)
     assert looks == ["pods/uid-9"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import datetime as dt
+import functools
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -94,7 +95,9 @@ class _Walk:
                 return self.anything(value, path, depth)
 
     def struct(self, value: Any, shape: StructOf, path: _Path, depth: int) -> dict[str, Any]:
-        if not self.is_object(value, path, depth):
+        # The names of fields are fine as keys, and nearly always there are no others.
+        known = value.__class__ is dict and depth <= _MAX_DEPTH and value.keys() <= shape.fields.keys()
+        if not known and not self.is_object(value, path, depth):
             return {}
         found: dict[str, Any] = {}
         for key, item in value.items():
@@ -104,6 +107,8 @@ class _Walk:
                 self.result.unknown.append((_text_of((path, key)), _did_you_mean(key, shape)))
             elif item.__class__ is str and field_shape is _TEXT and item.isascii():
                 found[key] = item  # most of what there is
+            elif item.__class__ is dict and field_shape.__class__ is StructOf:
+                found[key] = self.struct(item, field_shape, (path, key), depth + 1)
             elif item is not None:
                 found[key] = self.value(item, field_shape, (path, key), depth + 1)
         return found
@@ -188,7 +193,7 @@ class _Walk:
         """A quantity in the form in which an API server gives it back; what is none is left for validation."""
         text = self.text(value, path) if isinstance(value, str) else _number_text(value)
         try:
-            return str(parse_quantity(text))
+            return _canonical(text)
         except QuantityError:
             return text
 
@@ -210,6 +215,11 @@ class _Walk:
         except (binascii.Error, ValueError):
             self.wrong(path, "is not valid base64")
         return text
+
+
+@functools.lru_cache(maxsize=512)
+def _canonical(text: str) -> str:
+    return str(parse_quantity(text))
 
 
 def timestamp(moment: dt.datetime) -> str:

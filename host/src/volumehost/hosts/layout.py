@@ -16,6 +16,8 @@ from volumehost.sdk.names import escape_qualified_name
 NAME_MAX = 255
 
 
+# The same few names are asked for again and again while a pod is worked with.
+@functools.lru_cache(maxsize=1024)
 def path_component(name: str, what: str) -> str:
     """``name`` itself when it is safe as one directory entry below the root directory.
 

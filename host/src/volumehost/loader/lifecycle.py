@@ -111,6 +111,11 @@ class Lifecycle:
 
     # --- bringing it about ---
 
+    @property
+    def awaits_idle(self) -> bool:
+        """Whether any plugin is to be updated or unloaded once nobody uses it."""
+        return any(unit.loaded and (unit.wanted is None or unit.outdated) for unit in list(self.units.values()))
+
     def reconcile(self, *, retry_failed: bool = False) -> None:
         """Load what is wanted, update what is free, unload what is gone and no longer used.
 

@@ -85,6 +85,8 @@ class Refresher:
 
     def soon(self) -> None:
         """A plugin's last user has gone: what waited for that can happen now, or at the next look-up."""
+        if not self._lifecycle.awaits_idle:
+            return
         self._lifecycle.next_due = 0.0
         self.due = 0.0
         self.unless_busy()

@@ -33,6 +33,7 @@ LOCAL_FS_TYPES: Final = frozenset(
     }
 )
 
+_CACHED: Final = syscalls.OpenPath(syscalls.RESOLVE_CACHED)
 # Even a lookup in the kernel's cache asks the server again when it ends at the root of one of these.
 _REVALIDATING: Final = (b"nfs", b"9p")
 _KNOWN_FILESYSTEMS: Final = "/proc/filesystems"
@@ -245,6 +246,10 @@ def open_place(path: str, resolve: int, *, follow: bool = True) -> int:
     :param follow: whether a symbolic link at the end of the path is followed.
     """
     flags = os.O_PATH if follow else os.O_PATH | os.O_NOFOLLOW
+    if resolve == syscalls.RESOLVE_CACHED and follow:
+        fd = _CACHED.open(syscalls.AT_FDCWD, path)
+        if fd >= 0:
+            return fd
     if resolve:
         try:
             return syscalls.openat2(syscalls.AT_FDCWD, path, flags, resolve)

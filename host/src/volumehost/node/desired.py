@@ -118,14 +118,21 @@ class _Wish(msgspec.Struct, gc=False):
 
     @classmethod
     def of(cls, use: VolumeUse, pods: KeptPods) -> _Wish:
-        kept = pods.keep(use.pod)
-        kept.unpack().specs[use.volume] = use.spec
+        unpacked = pods.entered(use.pod)
+        unpacked.specs[use.volume] = use.spec
         spec = pack(use.spec, use.pod, use.outer_names[0])
-        return cls(use.volume, kept, spec, *_all_but_the_first_three(use))
+        wish = cls(use.volume, unpacked.kept, spec, *_all_but_the_first_three(use))
+        unpacked.uses[use.volume] = wish, use
+        return wish
 
     @property
     def pod_uid(self) -> str:
         return self.pod.uid
+
+    @property
+    def is_on_node(self) -> bool:
+        """Whether it is shared, or a raw block device, which no volume of the pod's own is."""
+        return self.attachable or self.device_mountable or (is_persistent(self.spec) and self.unpack().is_block)
 
     def need(self, actual: ActualView) -> Need:
         """What it lacks, as for :meth:`VolumeUse` (ASW-30)."""
@@ -174,6 +181,7 @@ class DesiredState:
                 before = None
             else:
                 before = former.unpack()
+                wish.pod.unpack().uses.pop(use.volume, None)  # what the wish says is no longer what the use does
                 added = [name for name in wish.outer_names if name not in former.outer_names]
                 wish.outer_names = (*former.outer_names, *added)
                 wish.spec = pack(use.spec, use.pod, wish.outer_names[0])
@@ -282,6 +290,16 @@ class DesiredState:
         """What the pod wants."""
         with self._lock:
             return [wish.unpack() for wish in self._of_pod(pod_uid)]
+
+    def refreshed_of_pod(self, pod_uid: str) -> list[str]:
+        """Unique names of the volumes whose set-up their plugin wants repeated from time to time."""
+        with self._lock:
+            return [wish.volume for wish in self._of_pod(pod_uid) if wish.remounts]
+
+    def on_node_of_pod(self, pod_uid: str) -> set[str]:
+        """Unique names of the pod's volumes that have something on the node beside what is in the pod."""
+        with self._lock:
+            return {wish.volume for wish in self._of_pod(pod_uid) if wish.is_on_node}
 
     def pods_of_volume(self, volume_name: str) -> list[str]:
         """UIDs of the pods that want the volume."""

@@ -158,7 +158,8 @@ class Executor:
             if absent_driver(failure) is not None:
                 self._watch_drivers()
             self._tell(operation, entry, failure)
-        retry_in = self._pending.finish(entry, None if was_stopped(failure) else failure)
+        counts = failure is not None and not was_stopped(failure)
+        retry_in = self._pending.finish(entry, failure if counts else None)
         if self._metrics is not None and labels is not None:
             self._count(self._metrics, operation, labels, started, failure)
         me = threading.get_ident()

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import functools
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -66,17 +68,33 @@ class KeptPods:
         self._lock = threading.Lock()
         #: The last ones by UID, the one that was used last at the end.
         self._unpacked: dict[str, Unpacked] = {}
+        self._holding = 0
+
+    @contextmanager
+    def all_as_objects(self) -> Iterator[None]:
+        """Meanwhile keep every pod that is used as an object too: many are entered, and worked with at once after."""
+        with self._lock:
+            self._holding += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._holding -= 1
+                self._drop()
 
     def keep(self, pod: Pod) -> KeptPod:
         """The pod from now on; the same again for the object that was given or handed out last."""
+        return self.entered(pod).kept
+
+    def entered(self, pod: Pod) -> Unpacked:
+        """The same, with the object."""
         uid = pod.metadata.uid
-        with self._lock:
-            known = self._unpacked.get(uid)
-            if known is not None and known.pod is pod:
-                return known.kept
-        kept = KeptPod(self, uid, _encoded(pod))
-        self._remember(Unpacked(kept, pod))
-        return kept
+        known = self._unpacked.get(uid)
+        if known is not None and known.pod is pod:
+            return known
+        known = Unpacked(KeptPod(self, uid, _encoded(pod)), pod)
+        self._remember(known)
+        return known
 
     def unpacked(self, kept: KeptPod) -> Unpacked:
         """The pod as an object."""
@@ -93,8 +111,12 @@ class KeptPods:
         with self._lock:
             self._unpacked.pop(unpacked.kept.uid, None)
             self._unpacked[unpacked.kept.uid] = unpacked
-            while len(self._unpacked) > OBJECTS:
-                del self._unpacked[next(iter(self._unpacked))]
+            self._drop()
+
+    def _drop(self) -> None:
+        """The first ones, under the lock."""
+        while not self._holding and len(self._unpacked) > OBJECTS:
+            del self._unpacked[next(iter(self._unpacked))]
 
 
 def _encoded(pod: Pod) -> bytes | Pod:

@@ -28,8 +28,8 @@ def undo_lost_device(services: Services, use: VolumeUse, steps: Steps) -> bool:
 
     To be called while nothing else works on the volume.
     """
-    volume = services.actual.get_volume(use.volume)
-    if not use.device_mountable or volume is None or volume.device_state is not DeviceState.UNCERTAIN:
+    volume = services.actual.get_volume(use.volume) if use.device_mountable else None
+    if volume is None or volume.device_state is not DeviceState.UNCERTAIN:
         return False
     if not volume.device_mount_path:  # where it would be is not known, so neither is whether it has gone
         return False

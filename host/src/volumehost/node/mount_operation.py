@@ -45,7 +45,10 @@ class MountOperation(SetUpOperation):
         steps.enter("check")
         self._check("SetUp", steps)
         self._check_mount_options()
-        mounter = self._attempt("NewMounter initialization failed", lambda: use.plugin.new_mounter(use.spec, use.pod))
+        try:
+            mounter = use.plugin.new_mounter(use.spec, use.pod)
+        except BaseException as error:
+            raise self._failure("NewMounter initialization failed", error) from error
         steps.make_intent_durable(required=True)
         device_path = self._wait_for_attach(steps)
         if not undo_lost_device(services, use, steps):
@@ -91,9 +94,11 @@ class MountOperation(SetUpOperation):
         """
         use, services = self._use, self._services
         mounter.set_up(self._arguments(steps))
+        if not use.device_mountable:
+            return
         former = services.actual.get_mount(use.volume, use.pod_uid)
         unknown = former is not None and former.reconstructed and former.is_mount is None
-        if use.device_mountable and unknown and is_mount_point(services, mounter.get_path()) is False:
+        if unknown and is_mount_point(services, mounter.get_path()) is False:
             self._undo(steps)
             steps.enter("set-up")
             mounter.set_up(self._arguments(steps))

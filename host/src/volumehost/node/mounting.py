@@ -59,25 +59,29 @@ class PodMounting:
         quick.
         """
         parts, unmounting = self._parts, []
-        for pod in pods:
-            if parts.populator.has_ended(pod.metadata.uid):
-                unmounting.append(pod)
-                continue
-            record = parts.populator.add(pod)
-            if at_once:
-                for volume in parts.services.desired.volumes_of_pod(pod.metadata.uid):
-                    parts.pending.reset(OperationKey(volume, pod.metadata.uid))
-                self._claims.try_now(record)
-            self._begin(record)
-        parts.reconciler.run()
+        with parts.services.desired.pods.all_as_objects():
+            for pod in pods:
+                if parts.populator.has_ended(pod.metadata.uid):
+                    unmounting.append(pod)
+                else:
+                    self._enter(pod, at_once=at_once)
+            parts.reconciler.run()
         return unmounting
+
+    def _enter(self, pod: Pod, *, at_once: bool) -> None:
+        parts = self._parts
+        record = parts.populator.add(pod)
+        if at_once:
+            for volume in parts.services.desired.volumes_of_pod(pod.metadata.uid):
+                parts.pending.reset(OperationKey(volume, pod.metadata.uid))
+            self._claims.try_now(record)
+        self._begin(record)
 
     def _begin(self, record: PodRecord) -> None:
         parts, uid = self._parts, record.uid
         self._look_after(record, RESOLVE_SECONDS)
-        for use in parts.services.desired.uses_of_pod(uid):
-            if use.remounts:
-                self._actual.mark_remount_required(use.volume, uid)
+        for volume in parts.services.desired.refreshed_of_pod(uid):
+            self._actual.mark_remount_required(volume, uid)
         self.notice_lost_mounts(uid)
         parts.reconciler.look_at_uses(uid)
 
@@ -101,11 +105,13 @@ class PodMounting:
     def wait_all(self, uids: Sequence[str], timeout: float) -> list[str]:
         """Wait until every used volume of these pods is mounted; returns the UIDs of those that were not in time."""
         clock = self._parts.services.clock
-        deadline = clock() + timeout
+        deadline, late = clock() + timeout, []
         for uid in reversed(uids):  # the last one is ready last, so that there are few to wait for
-            self._parts.waits.wait((uid,), functools.partial(self.is_ready, uid), max(0.0, deadline - clock()))
+            ready = functools.partial(self.is_ready, uid)
+            if not ready() and not self._parts.waits.wait((uid,), ready, max(0.0, deadline - clock())):
+                late.append(uid)
         self._parts.services.journal.flush()
-        return [uid for uid in uids if not self.is_ready(uid)]
+        return late[::-1]
 
     def wait(self, pod: Pod, timeout: float, attempts: int | None) -> PodStatus:
         """Wait until every used volume is mounted; see ``VolumeManager.wait_for_pod``."""
@@ -256,7 +262,7 @@ class PodMounting:
         """
         uid, services = record.uid, self._parts.services
         problems = {name: self._claims.problem(error) for name, error in record.errors.items()}
-        shared = {use.volume for use in services.desired.uses_of_pod(uid) if use.is_shared or use.is_block}
+        shared = services.desired.on_node_of_pod(uid)
         known = services.journal.entry("", uid) or {}
         former = texts_of(known, "volumes")
         if problems != known.get("problems", {}):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from volumehost.errors import RemovalError, UnsafePathError
 from volumehost.mount import syscalls
+from volumehost.mount.places import shared_places
 from volumehost.mount.safe_path import open_beneath
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY
 _PLAIN = syscalls.OpenPath(syscalls.RESOLVE_BENEATH | syscalls.RESOLVE_NO_SYMLINKS | syscalls.RESOLVE_NO_XDEV)
+_CACHED = syscalls.OpenPath(syscalls.RESOLVE_BENEATH | syscalls.RESOLVE_NO_SYMLINKS | syscalls.RESOLVE_CACHED)
 
 #: For how many seconds a pod of which nothing was there is new to those who set its volumes up together. One set-up
 #: alone may take longer than that after its look. To look anew for each of them would take as long as their mounts.
@@ -79,17 +81,22 @@ def _check(layout: Layout, places: list[tuple[str, str]], within: str = "") -> b
             return False
         for directory, name in places:
             relative = directory[begin:]
-            # One call tells for certain that it is not there, or that neither links nor mounts lie on the way.
-            if _look(root, f"{relative}/{name}" if name else relative) not in (0, errno.ENOENT):
+            path = f"{relative}/{name}" if name else relative
+            # One call tells for certain that it is not there, or that neither links nor mounts lie on the way. Where
+            # something is mounted one in the kernel's cache does, which asks nobody about the mount.
+            found = _look(root, path)
+            if found == errno.EXDEV and shared_places().cached_lookups_are_safe():
+                found = _look(root, path, _CACHED)
+            if found not in (0, errno.ENOENT):
                 _look_closely(root, directory, relative, name)
     finally:
         os.close(root)
     return True
 
 
-def _look(root: int, relative: str) -> int:
+def _look(root: int, relative: str, how: syscalls.OpenPath = _PLAIN) -> int:
     """0, or the number of the error."""
-    opened = _PLAIN.open(root, relative)
+    opened = how.open(root, relative)
     if opened < 0:
         return -opened
     os.close(opened)

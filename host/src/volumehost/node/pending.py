@@ -82,7 +82,7 @@ class PendingOperations:
             return PendingOperation(key, name, now, pod_uid, lane)
         with self._lock:
             entries = self._entries.setdefault(key.volume, [])
-            entry = _lookup(entries, key)
+            entry = _lookup(entries, key) if entries else None
             if entry is None:
                 entry = PendingOperation(key, name, now, pod_uid, lane)
                 entries.append(entry)
@@ -129,6 +129,8 @@ class PendingOperations:
 
     def is_pending(self, key: OperationKey) -> bool:
         """Whether any operation that matches runs (NPO-18)."""
+        if key.volume not in self._entries:  # nearly always
+            return False
         with self._lock:
             return any(entry.running and entry.key.matches(key) for entry in self._entries.get(key.volume, ()))
 
@@ -214,7 +216,10 @@ class PendingOperations:
         entries = self._entries.get(entry.key.volume)
         if entries is None:
             return
-        entries[:] = [other for other in entries if other is not entry]
+        if entries != [entry]:
+            entries[:] = [other for other in entries if other is not entry]
+        else:
+            entries.clear()
         if not entries:
             del self._entries[entry.key.volume]
 

@@ -219,7 +219,7 @@ class Reconciler:
 
     def _pass(self, keys: list[Key]) -> None:
         """Unmount first: a volume that moves between pods is released before it is taken (RECON-L-11)."""
-        of_pods = [key for key in keys if key[1] and not self._is_settled(*key)]
+        of_pods = [key for key in keys if key[1]]
         of_devices = [key for key in keys if not key[1]]
         for step, affected in ((self._unmount, of_pods), (self._mount, of_pods), (self._release, of_devices)):
             for key in affected:

@@ -111,7 +111,8 @@ class SetUpOperation:
         self._reconstructed = former is not None and former.reconstructed
         self._was_mounted = former is not None and not former.reconstructed and bool(former.path)
         self._refreshes = former is not None and former.state is MountState.MOUNTED
-        services.actual.set_selinux_context(use.volume, use.mount_label)
+        if use.selinux is not None:
+            services.actual.set_selinux_context(use.volume, use.mount_label)
         return True
 
     def _check(self, exclusive_step: str, steps: Steps) -> None:
@@ -120,7 +121,10 @@ class SetUpOperation:
         First of all whether its place is our own.
         """
         use, services = self._use, self._services
-        self._attempt(f"{exclusive_step} failed", lambda: self._check_place(steps.together))
+        try:
+            self._check_place(steps.together)
+        except BaseException as error:
+            raise self._failure(f"{exclusive_step} failed", error) from error
         volume = use.spec.persistent_volume
         if volume is None:
             return
@@ -144,6 +148,8 @@ class SetUpOperation:
 
     def _wait_for_attach(self, steps: Steps) -> str:
         use = self._use
+        if not use.is_shared:
+            return ""
         volume = self._services.actual.get_volume(use.volume)
         device_path = volume.device_path if volume is not None else ""
         if not use.attachable or not use.plugin.supports(AttachableVolumePlugin):

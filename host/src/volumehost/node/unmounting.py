@@ -114,7 +114,7 @@ class PodUnmounting:
         return texts_of(self._journal.entry("", uid) or {}, "volumes")
 
     def _shared_volumes(self, uid: str) -> list[str]:
-        wanted = {use.volume for use in self._parts.services.desired.uses_of_pod(uid) if use.is_shared or use.is_block}
+        wanted = self._parts.services.desired.on_node_of_pod(uid)
         there = {
             mount.volume for mount in self._actual.mounts_of_pod(uid) if mount.is_block or not mount.is_named_by_pod
         }

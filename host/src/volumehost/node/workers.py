@@ -89,9 +89,10 @@ class WorkerPool:
             now = self._clock()
             waits = self._lanes.can_take(now)
             gets_on = self._lanes.slow(now) < self._lanes.busy and self._computing.any()
-            self._hurried = waits and not gets_on
+            # Those who computed when it was last asked may only have been held up: then one joins in, and no others yet.
+            self._hurried = waits and not gets_on and not self._crowded
             self._crowded = waits and gets_on
-            if self._hurried:
+            if waits and not gets_on:
                 self._call_a_thread(now)
             return waits
 

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _MODE = 0o777
+_ATTRIBUTES = Attributes(read_only=False, managed=True, selinux_relabel=True)
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -69,7 +70,7 @@ class EmptyDirMounter:
 
     def get_attributes(self) -> Attributes:
         """Writable, and the host's own to give to a group and to label (EMPTYDIR-04)."""
-        return Attributes(read_only=False, managed=True, selinux_relabel=True)
+        return _ATTRIBUTES
 
     @property
     def metric_source(self) -> str:

@@ -109,7 +109,10 @@ def write_on_mount_marker(place: VolumePlace) -> bool:
     path = f"{place.meta_dir}/{ON_MOUNT_FILE}"
     try:
         new = make_directories(place.meta_dir)
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o640))
+        try:
+            os.mknod(path, stat.S_IFREG | 0o640)
+        except OSError:  # it is there, or the filesystem makes files only so
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o640))
     except OSError as error:
         raise MountError(error.strerror or str(error), action=f"writing {path}", subject=path) from error
     return new

@@ -144,8 +144,8 @@ class EmptyDirPlugin:
 
 def _source(spec: Spec) -> EmptyDirVolumeSource:
     """The spec's source; a volume without one counts as an emptyDir of the default medium (EMPTYDIR-01)."""
-    from volumehost.api.objects import EmptyDirVolumeSource
-
     if spec.volume is not None and spec.volume.empty_dir is not None:
         return spec.volume.empty_dir
+    from volumehost.api.objects import EmptyDirVolumeSource
+
     return EmptyDirVolumeSource()

@@ -131,6 +131,8 @@ class CSIAttacher:
         source = persistent_source(spec)
         name = attachment_name(source.volume_handle, source.driver, self._services.node_name)
         action = f"looking whether {spec.name()} is attached"
+        seen = self._services.seen_attachments
+        seen.forget(name)
         try:
             attachment = self._services.require_api(action).get(VolumeAttachment, name)
         except ApiError as error:
@@ -146,6 +148,7 @@ class CSIAttacher:
             raise TransientOperationError(
                 f"its VolumeAttachment {name} is not attached yet", action=action, subject=name
             )
+        seen.put(name, status.attachment_metadata)
         return name
 
     def detach(self, volume_name: str, node_name: str) -> None:

@@ -100,6 +100,8 @@ def publish_additions(
 def publish_context(services: Services, treatment: DriverTreatment, driver: str, handle: str) -> Mapping[str, str]:
     """What attaching told about the volume on this node, empty where nothing is attached (CSI-PLUG-27).
 
+    What was read when it was looked whether the volume is attached, a moment ago, is not read again.
+
     :raises TransientOperationError: the VolumeAttachment cannot be read; ``status.attached`` is not looked at.
     """
     if not treatment.attach_required:
@@ -107,6 +109,9 @@ def publish_context(services: Services, treatment: DriverTreatment, driver: str,
     from volumehost.api.objects import VolumeAttachment
 
     name = attachment_name(handle, driver, services.node_name)
+    seen = services.seen_attachments.get(name)
+    if seen is not None:
+        return seen
     with transient_failure(f"getting the VolumeAttachment {name}", name):
         api = services.require_api(f"getting the VolumeAttachment {name}")
         return api.get(VolumeAttachment, name).status.attachment_metadata

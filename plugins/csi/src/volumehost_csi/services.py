@@ -21,6 +21,7 @@ from volumehost.errors import (
 from volumehost_csi.driver_objects import DriverObjects
 from volumehost_csi.metrics import CSIMetrics
 from volumehost_csi.plugin import PLUGIN_NAME
+from volumehost_csi.seen_attachments import SeenAttachments
 from volumehost_csi.settings import Settings
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ class Services:
         self.attaches = isinstance(host, AttachDetachVolumeHost)
         self.driver_objects = DriverObjects(host, fixed_driver_objects)
         self.metrics = metrics if metrics is not None else CSIMetrics()
+        self.seen_attachments = SeenAttachments()
         self._migrated = migration.migrated_plugins() if migration is not None else None
         self._drivers: Drivers | None = None
         self._host_util: HostUtils | None = None

@@ -29,10 +29,12 @@ class Listener:
     ``context`` is set where TLS is wanted.
 
     :param handle: answers a request.
+    :param wake: has everybody who answers one look whether it is still wanted.
     """
 
-    def __init__(self, port: int, handle: Handler) -> None:
+    def __init__(self, port: int, handle: Handler, wake: Callable[[], None]) -> None:
         self._handle = handle
+        self._wake = wake
         self.context: ssl.SSLContext | None = None
         self._lock = threading.Lock()
         self._connections: set[_Connection] = set()
@@ -71,6 +73,7 @@ class Listener:
             connections = list(self._connections)
         for connection in connections:
             connection.reset()
+        self._wake()
         deadline = time.monotonic() + _PATIENCE
         for connection in connections:
             if connection.thread is not threading.current_thread():

@@ -112,4 +112,15 @@ def _persistent_volume(volume: Document) -> None:
         volume["spec"]["hostPath"].setdefault("type", "")
 
 
-_FILLERS = {"pods": _pod, "persistentvolumes": _persistent_volume}
+def _node(node: Document) -> None:
+    status = node.setdefault("status", {})
+    # These are always written.
+    status["nodeInfo"] = dict.fromkeys(_NODE_INFO, "") | (status.get("nodeInfo") or {})
+    status.setdefault("daemonEndpoints", {"kubeletEndpoint": {"Port": 0}})
+
+
+_NODE_INFO = (
+    *("machineID", "systemUUID", "bootID", "kernelVersion", "osImage", "containerRuntimeVersion", "kubeletVersion"),
+    *("kubeProxyVersion", "operatingSystem", "architecture"),
+)
+_FILLERS = {"nodes": _node, "pods": _pod, "persistentvolumes": _persistent_volume}

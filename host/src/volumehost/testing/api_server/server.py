@@ -81,7 +81,7 @@ class ApiServer:
         self.requests = Requests()
         self.objects = Objects(self._cluster)
         self._api = Api(self._cluster, self._users, self._access, self._watches, self.faults, self.requests)
-        self._listener = Listener(port, self._api.answer)
+        self._listener = Listener(port, self._api.answer, self._cluster.storage.wake)
         self._tls = tls
         self._certificates: Certificates | None = None
         self._resources = contextlib.ExitStack()

@@ -179,7 +179,12 @@ class _Run:
         if self._watch.bookmarks:
             moments.append(next_bookmark)
         storage.wait(
-            lambda: storage.revision > position or bool(self._watch.orders) or self._cluster.stopping.is_set(),
+            lambda: (
+                storage.revision > position
+                or bool(self._watch.orders)
+                or self._cluster.stopping.is_set()
+                or self._is_gone()
+            ),
             max(0.0, min(moments) - time.monotonic()),
         )
 

@@ -60,6 +60,8 @@ RULES = [
     ("volume_operation_errors_total", COUNTER, {"plugin_name", "operation_name"}),
     ("retroactive_storageclass_total", COUNTER, set()),
     ("retroactive_storageclass_errors_total", COUNTER, set()),
+    # as all of Kubernetes' components with leader election have it
+    ("leader_election_master_status", GAUGE, {"name"}),
 ]
 
 

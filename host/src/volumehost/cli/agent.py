@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import os
-import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import click
 
 from volumehost.cli.command import Command
 from volumehost.cli.durations import DurationType
-from volumehost.cli.errors import FAILED
 from volumehost.cli.options import Settings, shared_options
 
 if TYPE_CHECKING:
@@ -117,36 +111,12 @@ def agent(
 def _run(options: AgentSettings) -> None:
     from volumehost.agent.agent import Agent
     from volumehost.agent.control_socket import ControlSocket
+    from volumehost.cli.daemons import leave, telling
     from volumehost.cli.streams import plugins_print_to_stderr
     from volumehost.mount.privileges import check_mount_privileges
 
     check_mount_privileges()
-    with plugins_print_to_stderr(), _telling():
+    with plugins_print_to_stderr(), telling("volumehost.agent"):
         agent = Agent(options, [ControlSocket()])
         agent.run()
-        if not agent.ended or any(not thread.daemon for thread in _other_threads()):
-            # Something hangs, in the kernel perhaps, that Python would wait for.
-            logging.shutdown()
-            sys.stderr.flush()
-            os._exit(0 if agent.ended else FAILED)
-
-
-@contextmanager
-def _telling() -> Iterator[None]:
-    """Without ``-v`` too its log tells warnings, and what the agent itself is at: nobody waits for it."""
-    root, owns = logging.getLogger(), [logging.getLogger(name) for name in ("volumehost.agent", "volumehost.daemon")]
-    if root.isEnabledFor(logging.WARNING):
-        yield
-        return
-    root.setLevel(logging.WARNING)
-    for own in owns:
-        own.setLevel(logging.INFO)
-    try:
-        yield
-    finally:
-        for own in owns:
-            own.setLevel(logging.NOTSET)
-
-
-def _other_threads() -> list[threading.Thread]:
-    return [thread for thread in threading.enumerate() if thread is not threading.main_thread()]
+        leave(ended=agent.ended)

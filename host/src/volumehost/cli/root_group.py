@@ -31,6 +31,10 @@ COMMANDS = {
     "describe": ("volumehost.cli.describe:describe", "Show one object in full, with its events."),
     "delete": ("volumehost.cli.delete:delete", "Delete objects by name or by manifest."),
     "agent": ("volumehost.cli.agent:agent", "Keep the volumes of all pods of this node mounted, until SIGTERM."),
+    "controller": (
+        "volumehost.cli.controller:controller",
+        "Attach, bind, provision, expand and reclaim the volumes of a cluster, until SIGTERM.",
+    ),
     "rbac": ("volumehost.cli.rbac:rbac", "Print what a daemon may do in a cluster, as RBAC manifests."),
     "expand": ("volumehost.cli.expand:expand", "Give a claim's volume a larger size."),
     "snapshot": ("volumehost.cli.snapshot:snapshot", "Take snapshots of volumes, and make volumes of them."),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from volumehost.api.client import ApiClient, MultiKindWatcher, WatchEvent
 from volumehost.control.controller import Controller, Key
 from volumehost.control.queue import Item, WorkQueue
-from volumehost.errors import ApiError, GoneError
+from volumehost.errors import ApiError, GoneError, KindNotServedError
 
 if TYPE_CHECKING:
     from volumehost.api.objects import KubeObject
@@ -48,7 +48,7 @@ class ChangeFeed:
         self._stop = threading.Event()
         self._position = -1
         #: Why each kind cannot be watched now.
-        self._problems: dict[type[KubeObject], str] = {}
+        self._problems: dict[type[KubeObject], ApiError] = {}
         #: Called after each change was handed on.
         self.changed: Callable[[], None] = lambda: None
 
@@ -62,7 +62,7 @@ class ChangeFeed:
         """Watch no more; the threads end within a moment."""
         self._stop.set()
 
-    def problems(self) -> dict[type[KubeObject], str]:
+    def problems(self) -> dict[type[KubeObject], ApiError]:
         """The kinds that cannot be watched now, and why."""
         return dict(self._problems)
 
@@ -101,15 +101,21 @@ class ChangeFeed:
             except ApiError as error:
                 if self._stop.is_set():
                     return
-                log = logger.debug if str(error) == self._problems.get(kinds[0]) else logger.warning
-                log("watching failed, it is tried again: %s", error)
-                self._problems.update(dict.fromkeys(kinds, str(error)))
+                self._note(kinds, error)
                 self._stop.wait(delay * random.uniform(1, 1.5))  # noqa: S311 - spreads retries, guards nothing
                 delay = min(2 * delay, RETRY_MAXIMUM_SECONDS)
             except Exception:
                 # A controller's ``affects`` raised: without the watch nothing would ever be done again.
                 logger.exception("a change could not be handed on: everything is looked at anew")
                 self._stop.wait(RETRY_SECONDS)
+
+    def _note(self, kinds: Sequence[type[KubeObject]], error: ApiError) -> None:
+        """What has been said is not said again; and that the API has no such kind is no trouble."""
+        known = self._problems.get(kinds[0])
+        if known is None or str(known) != str(error):
+            log = logger.info if isinstance(error, KindNotServedError) else logger.warning
+            log("watching failed, it is tried again: %s", error)
+        self._problems.update(dict.fromkeys(kinds, error))
 
     def _well_again(self, kinds: Sequence[type[KubeObject]]) -> None:
         for kind in kinds:

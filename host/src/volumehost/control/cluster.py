@@ -129,12 +129,16 @@ class ClusterPlane:
         return [*self._parts(context), *self._protections(context), *self._attach_detach(context, plane)]
 
     def _parts(self, context: ControlContext) -> Iterable[Controller]:
+        from volumehost.api.objects import Secret
+
         reporting = {component: recorder.event for component, recorder in self._recorders.items()}
         for name in self._control.controllers & _PARTS.keys():
             parts, sidecar = _PARTS[name]
             serves = sidecar in self._control.controllers
             own = replace(context, knows_driver=self._control.drivers.__contains__) if serves else context
-            yield from (each for each in all_controllers(own, reporting) if each.name in parts)
+            # Nobody in a cluster needs to know every secret; one that is missing is looked for from time to time.
+            found = (each for each in all_controllers(own, reporting) if each.name in parts)
+            yield from (each.not_watching(Secret) for each in found)
 
     def _protections(self, context: ControlContext) -> Iterable[Controller]:
         from volumehost.control.protection import ClaimProtection, VolumeProtection

@@ -40,6 +40,11 @@ class DeferredController:
         self._made: Controller | None = None
         self._affects: Mapping[type[KubeObject], Affects] = {}
 
+    def not_watching(self, kind: type[KubeObject]) -> DeferredController:
+        """This one, which hears nothing of that kind."""
+        self._kinds = tuple(each for each in self._kinds if each is not kind)
+        return self
+
     @property
     def controller(self) -> Controller:
         """The controller, made now if it was not."""

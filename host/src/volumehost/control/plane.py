@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from volumehost.control.own_writes import OwnWrites
     from volumehost.control.queue import Record, WorkQueue
     from volumehost.control.workers import Workers
+    from volumehost.errors import ApiError
     from volumehost.loader.manager import VolumePluginManager
 
 #: How long a key waits after its first failure, in seconds (CSI-EXA-10).
@@ -200,7 +201,7 @@ class ControlPlane:
             queue.add(Item(controller, key))
         self._hire()
 
-    def problems(self) -> dict[type[KubeObject], str]:
+    def problems(self) -> dict[type[KubeObject], ApiError]:
         """The kinds of which changes cannot be heard now, and why."""
         return self._feed.problems() if self._feed is not None else {}
 
@@ -297,6 +298,12 @@ class ControlPlane:
         items = (Item(controller, Key.of(obj)) for controller in self._controllers if controller.kind is type(obj))
         failed = [record for record in map(queue.record, items) if record is not None and record.error is not None]
         return max(failed, key=lambda record: record.attempts, default=None)
+
+    def failing(self) -> dict[str, int]:
+        """By controller, how many objects its last attempt failed for."""
+        queue = self._queue
+        found = [item.controller.name for item, _ in queue.failures()] if queue is not None else []
+        return {controller.name: found.count(controller.name) for controller in self._controllers}
 
     def _all_failures(self) -> list[str]:
         queue = self._queue

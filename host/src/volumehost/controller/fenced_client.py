@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from volumehost.api.client import MultiKindWatcher
 from volumehost.errors import StoreError
 
 if TYPE_CHECKING:
@@ -99,7 +100,9 @@ class FencedClient:
         stop: Callable[[], bool] | None = None,
         timeout: float | None = None,
     ) -> Iterator[WatchEvent[T]]:
-        """See ``ApiClient.watch``."""
+        """See ``ApiClient.watch``; one that begins with the present state tells by a BOOKMARK where that ends."""
+        if not resource_version and not namespace and isinstance(self._api, MultiKindWatcher):
+            return self._api.watch_kinds([kind], stop=stop, timeout=timeout)
         return self._api.watch(kind, namespace, resource_version, stop=stop, timeout=timeout)
 
     def _write(self, write: Callable[..., R], *args: Any, **options: Any) -> R:

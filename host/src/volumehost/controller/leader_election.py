@@ -99,10 +99,15 @@ class Term:
                 self._ended, self._reason = True, reason
             self._changed.notify_all()
 
-    def wait_ended(self) -> None:
-        """Return when it has ended."""
+    def poke(self) -> None:
+        """Have :meth:`wait_ended` ask again."""
         with self._changed:
-            while self._is_valid():
+            self._changed.notify_all()
+
+    def wait_ended(self, unless: Callable[[], bool] = lambda: False) -> None:
+        """Return when it has ended, or ``unless`` says yes, which is asked after :meth:`poke`."""
+        with self._changed:
+            while self._is_valid() and not unless():
                 self._changed.wait(max(0.0, self._valid_until - self.clock()))
 
     def wait(self, seconds: float) -> bool:

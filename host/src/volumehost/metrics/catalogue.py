@@ -44,7 +44,7 @@ _OPERATIONS = _all(
     ),
     (
         "attach_detach_controller_attachdetach_controller_forced_detaches", UNTYPED, "reason",
-        "Detaches from a node that still used the volume, because an operator said so",
+        "Detaches from a node that still used the volume: an operator said so, or it was beyond help",
     ),
     (
         "retroactive_storageclass_total", COUNTER, "",
@@ -198,5 +198,16 @@ _OWN = _all(
     ),
 )  # fmt: skip
 
+_CONTROLLERS = _all(
+    (
+        "leader_election_master_status", GAUGE, "name",
+        "Whether this controller is the one that the lease of that name elects",
+    ),
+    (
+        "volumehost_controller_failing_objects", GAUGE, "controller",
+        "Objects that a controller could not get on with at its last attempt",
+    ),
+)  # fmt: skip
+
 #: By name.
-CATALOGUE: Final = {**_OPERATIONS, **_NODE, **_SELINUX, **_CLAIMS, **_STATS, **_OWN}
+CATALOGUE: Final = {**_OPERATIONS, **_NODE, **_SELINUX, **_CLAIMS, **_STATS, **_OWN, **_CONTROLLERS}

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from volumehost.api.convert import to_object, to_wire
 from volumehost.api.merging import merge_known, merge_patch
-from volumehost.api.objects import LabelSelector, Pod
+from volumehost.api.objects import LabelSelector, Node, Pod
 from volumehost.api.schema import shape_of
 from volumehost.api.selectors import parse_selector, selector_of
 from volumehost.errors import InvalidObjectError
@@ -195,3 +195,10 @@ def test_selectors_of_objects() -> None:
     assert selector is not None
     assert selector.matches(LABELS)
     assert not selector.matches(LABELS | {"tier": "back"})
+
+
+def test_items_without_names_keep_what_is_theirs_when_they_move() -> None:
+    stored = {"spec": {"taints": [{"key": "a", "novel": 1}, {"key": "b", "novel": 2}]}}
+    new: Any = {"spec": {"taints": [{"key": "c"}, {"key": "a"}]}}
+    merged = merge_known(stored, new, shape_of(Node))["spec"]["taints"]
+    assert merged == [{"key": "c"}, {"key": "a", "novel": 1}]

@@ -33,7 +33,8 @@ def ready(agent: Agent) -> Checks:
         if not untold and not sources.complete:
             untold = "the pods are being looked at for the first time"
     of_cluster = _of_cluster(manager, not_yet) if agent.settings.cluster else {}
-    return {"volumes": not_yet, "plugins": plugins, "store": store, **of_cluster, "pods": untold, **alive(agent)}
+    objects = "api-server" if agent.settings.cluster else "store"
+    return {"volumes": not_yet, "plugins": plugins, objects: store, **of_cluster, "pods": untold, **alive(agent)}
 
 
 def _of_cluster(manager: VolumeManager | None, not_yet: str) -> Checks:

@@ -23,7 +23,7 @@ NODE_PERMISSIONS: Final = (
     Permission("", "configmaps", ("get",), "volumes made of configMaps"),
     Permission("", "serviceaccounts/token", ("create",), "tokens in projected volumes, and for drivers that want them"),
     Permission("", "events", ("create", "patch"), "what happened to a pod's volumes, told on the pod"),
-    Permission("storage.k8s.io", "csinodes", (*_READ, "create", "update", "patch"), "the drivers of this node"),
+    Permission("storage.k8s.io", "csinodes", (*_READ, "create", "update", "delete"), "the drivers of this node"),
     Permission("storage.k8s.io", "csidrivers", _READ, "what the drivers want"),
     Permission("storage.k8s.io", "storageclasses", _READ, "whether a volume may grow"),
     Permission("storage.k8s.io", "volumeattachments", _READ, "whether a volume is attached to this node yet"),

@@ -40,8 +40,9 @@ class StoreWitness:
             ended = self._parts.populator.has_ended
             kept = [uid for uid in self._parts.services.actual.pods() if uid not in told and not ended(uid)]
         if kept:
+            what = "Node object, or the cluster," if self._parts.in_cluster else "store"
             note = (
-                f"the store is another one than before: the pods that it does not know ({len(kept)}) stay mounted "
+                f"the {what} is another one than before: the pods that it does not know ({len(kept)}) stay mounted "
                 "until 'volumehost unmount' names them by their uid"
             )
             logger.error("%s: %s", note, ", ".join(sorted(kept)))

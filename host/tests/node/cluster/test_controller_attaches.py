@@ -171,3 +171,19 @@ def test_br49_pop31_a_volume_that_needs_no_attaching_any_more_waits_for_nobody(
     assert node.wait_for_pod(pod, timeout=20).ready
     node.parts.services.attachments.wake()
     until(lambda: cluster.in_use() == [])
+
+
+def test_a_list_that_somebody_else_changes_is_put_right_and_that_is_said_once(
+    cluster, node_of, disk, claimed, volume, until, caplog
+):
+    """A kubelet for the same Node would write its own list again and again."""
+    cluster.add_node()
+    node = node_of(disk())
+    claimed(cluster.api)
+    node.sync_pod(cluster.run_pod())
+    until(lambda: cluster.in_use() == [volume])
+    assert "somebody else" not in caplog.text
+    for _ in range(2):
+        cluster.api.patch_status(Node, "n1", {"status": {"volumesInUse": None}})
+        until(lambda: cluster.in_use() == [volume])
+    assert caplog.text.count("was changed by somebody else") == 1

@@ -60,6 +60,9 @@ class ControllerAttachments:
         self._lock = threading.Lock()
         self._node: NodeView | None = None
         self._problem = self._refusal = ""
+        #: What was written last, and whether it was said that somebody else writes the same.
+        self._written: frozenset[str] | None = None
+        self._told_of_others = False
         self._wake = threading.Event()
         self._again = threading.Event()
         self._stop = threading.Event()
@@ -185,6 +188,7 @@ class ControllerAttachments:
             if now is not None and former is not None and now.is_older_than(former):
                 return
             self._node = now
+        self._look_for_others(former, now)
         if now is None:
             self._tell_problem(f"there is no Node object {self._node_name}: no volume can be attached to it")
         else:
@@ -201,6 +205,18 @@ class ControllerAttachments:
             services.desired.mark_reported_in_use(list(now.in_use) if now is not None else [])
             self.changed(changed)
         self._wake.set()
+
+    def _look_for_others(self, former: NodeView | None, now: NodeView | None) -> None:
+        """Say once that somebody else writes what is in use here: a kubelet that runs for the same Node would."""
+        if former is None or now is None or former.uid != now.uid or now.in_use == former.in_use:
+            return
+        if self._written is not None and now.in_use != self._written and not self._told_of_others:
+            self._told_of_others = True
+            logger.warning(
+                "volumesInUse of the Node %s was changed by somebody else: does a kubelet run for it too? "
+                "Volumes may be detached that are mounted here",
+                self._node_name,
+            )
 
     def _resolve(self, services: Services, node: NodeView | None) -> set[str]:
         """Settle which of the volumes that a restart found in directories alone are attached (RECON-30 to -32)."""
@@ -255,6 +271,7 @@ class ControllerAttachments:
             return
         status = {"metadata": {"uid": node.uid}, "status": {"volumesInUse": sorted(wanted) or None}}
         patcher: StatusPatcher = api  # type: ignore[assignment]  # the client of a cluster has it
+        self._written = frozenset(wanted)
         self._patched(lambda: patcher.patch_status(Node, self._node_name, status))
 
     def _patched(self, patch: Callable[[], Node]) -> None:

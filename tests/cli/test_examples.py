@@ -6,6 +6,7 @@ import json
 import os
 import re
 import subprocess
+from contextlib import ExitStack
 from pathlib import Path
 
 import click
@@ -74,6 +75,17 @@ spec: {accessModes: [ReadWriteOnce], storageClassName: fast, resources: {request
 """
 
 
+#: Nobody serves there: an agent begins all the same.
+KUBECONFIG = """
+apiVersion: v1
+kind: Config
+current-context: c
+contexts: [{name: c, context: {cluster: c, user: u}}]
+clusters: [{name: c, cluster: {server: "http://127.0.0.1:9"}}]
+users: [{name: u, user: {token: t}}]
+"""
+
+
 def concerns_csi(line: str) -> bool:
     """Whether an example needs a driver."""
     return line.startswith(("volumehost drivers", "volumehost snapshot", "volumehost expand"))
@@ -98,11 +110,12 @@ def examples() -> list[str]:
 
 
 @pytest.mark.parametrize("line", dict.fromkeys(line for line in examples() if not concerns_csi(line)))
-def test_the_example_runs(volumehost, mounts_below, run_example, line: str) -> None:
+def test_the_example_runs(volumehost, mounts_below, run_example, cluster, line: str) -> None:
     work = volumehost.cwd
     (work / "pod.yaml").write_text(POD)
     (work / "claim.yaml").write_text(CLAIM.format(name="data"))
     (work / "config.json").write_text("{}")
+    (work / "cluster.conf").write_text(KUBECONFIG)
     (work / "manifests").mkdir()
     (work / "manifests" / "volume.yaml").write_text(VOLUME)
     (work / "manifests" / "claims.yaml").write_text(CLAIM.format(name="scratch"))
@@ -110,6 +123,10 @@ def test_the_example_runs(volumehost, mounts_below, run_example, line: str) -> N
     assert prepared.code == 0, prepared.err
     assert volumehost("apply", "-f", "claim.yaml", "-f", "manifests").code == 0
     (Path(volumehost.environment["HOME"]) / ".config/fish/completions").mkdir(parents=True)
+    for file in re.findall(r"--kubeconfig (\S+)", line):
+        cluster(work / file)
+    if line.startswith("volumehost controller"):
+        line = f"{line} 2> log & until grep -qE "leading:|at work:" log; do sleep 0.05; done; kill $!; wait $!"
     if line.startswith("volumehost agent") and "--print-unit" not in line:  # it goes on until it is told to end
         line = f'{line} & until test -S "$VOLUMEHOST_ROOT_DIR/agent.sock"; do sleep 0.05; done; kill $!; wait $!'
     if line.endswith(" --watch"):  # it goes on until it is interrupted
@@ -141,6 +158,15 @@ def test_the_example_of_csi_runs(vendor, run_example, line: str) -> None:
 
 
 # --- the world of the examples --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def cluster():
+    """Begins a cluster, and writes a kubeconfig for it to a file."""
+    from volumehost.testing.api_server import ApiServer
+
+    with ExitStack() as stack:
+        yield lambda file: stack.enter_context(ApiServer()).kubeconfig(file)
 
 
 @pytest.fixture

@@ -62,6 +62,8 @@ def test_fits(size, low, high, expected):
         (10, 0, 1, 10),
         (10, 0, 4, 12),
         (0, 10, 4, 8),  # the default is too much
+        (0, 1024, 1024, 1024),  # the default is less than can be made
+        (0, 1023 * 2, 1024, 1024),
         (0, 5000, 1, 1000),
         (8, 8, 4, 8),
     ],

@@ -38,14 +38,14 @@ def fits(size_bytes: int, capacity: csi.CapacityRange) -> bool:
 def chosen_size(capacity: csi.CapacityRange, *, default: int, multiple_of: int = 1) -> int:
     """The size in bytes to make a volume of: what is required, or else ``default``, rounded up to a multiple.
 
+    A default that does not fit gives way to the largest size that does.
+
     :raises OutOfRangeError: the limit is below what can be made.
     """
-    wanted = capacity.required_bytes
-    if not wanted:
-        wanted = min(default, capacity.limit_bytes) if capacity.limit_bytes else default
-        if capacity.limit_bytes:
-            wanted -= wanted % multiple_of
+    wanted = capacity.required_bytes or default
     size = -(-wanted // multiple_of) * multiple_of
+    if not capacity.required_bytes and capacity.limit_bytes and size > capacity.limit_bytes:
+        size = capacity.limit_bytes - capacity.limit_bytes % multiple_of
     if not size or not fits(size, capacity):
         raise OutOfRangeError(
             f"no size between {capacity.required_bytes} and {capacity.limit_bytes} bytes is a multiple of {multiple_of}"

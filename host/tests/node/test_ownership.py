@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from volumehost.api.objects import Event
+from volumehost.api.objects import Event, Pod
 from volumehost.errors import WaitTimeoutError
 from volumehost.node.recorded_status import read_status
 
@@ -157,7 +157,7 @@ def test_br54_a_manager_that_stops_ends_the_walk_and_the_next_one_makes_it(
     assert os.stat(data).st_gid != GROUP
     slow_disk.open()
     with manager(bind(), enter=False) as node:
-        (pod,) = node._pods_in_api()
+        (pod,) = node.api.list(Pod).items
         node.sync_pod(pod)
         assert node.wait_for_pod(pod, timeout=30).ready
     assert set(_groups(data)) == {GROUP}
@@ -173,7 +173,7 @@ def test_fsgrp06_a_walk_in_which_the_process_was_killed_is_made_again(manager, b
     assert os.stat(data).st_gid != GROUP
     assert GROUP in _groups(data)
     node = manager(bind())
-    (pod,) = node._pods_in_api()
+    (pod,) = node.api.list(Pod).items
     node.sync_pod(pod)
     assert node.wait_for_pod(pod, timeout=30).ready
     assert set(_groups(data)) == {GROUP}

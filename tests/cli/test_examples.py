@@ -75,17 +75,6 @@ spec: {accessModes: [ReadWriteOnce], storageClassName: fast, resources: {request
 """
 
 
-#: Nobody serves there: an agent begins all the same.
-KUBECONFIG = """
-apiVersion: v1
-kind: Config
-current-context: c
-contexts: [{name: c, context: {cluster: c, user: u}}]
-clusters: [{name: c, cluster: {server: "http://127.0.0.1:9"}}]
-users: [{name: u, user: {token: t}}]
-"""
-
-
 def concerns_csi(line: str) -> bool:
     """Whether an example needs a driver."""
     return line.startswith(("volumehost drivers", "volumehost snapshot", "volumehost expand"))
@@ -115,7 +104,6 @@ def test_the_example_runs(volumehost, mounts_below, run_example, cluster, line: 
     (work / "pod.yaml").write_text(POD)
     (work / "claim.yaml").write_text(CLAIM.format(name="data"))
     (work / "config.json").write_text("{}")
-    (work / "cluster.conf").write_text(KUBECONFIG)
     (work / "manifests").mkdir()
     (work / "manifests" / "volume.yaml").write_text(VOLUME)
     (work / "manifests" / "claims.yaml").write_text(CLAIM.format(name="scratch"))
@@ -126,7 +114,7 @@ def test_the_example_runs(volumehost, mounts_below, run_example, cluster, line: 
     for file in re.findall(r"--kubeconfig (\S+)", line):
         cluster(work / file)
     if line.startswith("volumehost controller"):
-        line = f"{line} 2> log & until grep -qE "leading:|at work:" log; do sleep 0.05; done; kill $!; wait $!"
+        line = f"{line} 2> log & until grep -q 'at work:' log; do sleep 0.05; done; kill $!; wait $!"
     if line.startswith("volumehost agent") and "--print-unit" not in line:  # it goes on until it is told to end
         line = f'{line} & until test -S "$VOLUMEHOST_ROOT_DIR/agent.sock"; do sleep 0.05; done; kill $!; wait $!'
     if line.endswith(" --watch"):  # it goes on until it is interrupted

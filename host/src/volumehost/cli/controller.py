@@ -25,8 +25,8 @@ if TYPE_CHECKING:
             "volumehost controller --kubeconfig cluster.conf --controllers attach-detach --http 127.0.0.1:10259",
         ),
         (
-            "All but one, in a pod of the cluster",
-            "volumehost controller --in-cluster --controllers -expander",
+            "All but one, and no other process that would take over",
+            "volumehost controller --kubeconfig cluster.conf --controllers -expander --no-leader-elect",
         ),
     ),
 )

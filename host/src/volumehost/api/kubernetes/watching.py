@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 #: How often a caller's ``stop`` is asked, in seconds.
 _LOOK_SECONDS = 0.1
 _CHUNK = 64 * 1024
+#: A stream that ends so soon is no good one, in seconds.
+_SHORT_SECONDS = 1.0
 #: Events that wait for a slow caller before the reading of more waits too.
 _QUEUED = 1000
 
@@ -244,6 +246,7 @@ class _Watch:
         """Read one stream; whether it ended in good order."""
         stream = self._stream = WatchStream(self._caller, self._settings, self._asked)
         seconds = None if left is None or left > self._settings.stream else left
+        began = time.monotonic()
         try:
             for event in stream.events(self._version, self._query, seconds=seconds):
                 backoff.reset()
@@ -258,6 +261,9 @@ class _Watch:
             return False
         if stream.closed:
             raise StoreError("the client has been closed", action=self._asked.action, subject=self._caller.server)
+        if seconds is None and time.monotonic() - began < _SHORT_SECONDS:
+            # Servers end streams after minutes: one that ends at once is not well, though it says so politely.
+            self._ended.wait(backoff.next())
         return seconds is not None
 
     def _hand_over(self, item: _Item) -> bool:

@@ -16,7 +16,8 @@ must not change, wants resource versions, lists in any order, forgets old versio
 from __future__ import annotations
 
 from volumehost.testing.api_server.faults import Faults, Rule
+from volumehost.testing.api_server.objects import Objects
 from volumehost.testing.api_server.recording import Request, Requests
 from volumehost.testing.api_server.server import ApiServer
 
-__all__ = ["ApiServer", "Faults", "Request", "Requests", "Rule"]
+__all__ = ["ApiServer", "Faults", "Objects", "Request", "Requests", "Rule"]

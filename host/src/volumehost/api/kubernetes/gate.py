@@ -119,8 +119,7 @@ class RequestGate:
         try:
             result = function()
         except StoreError as error:
-            if not isinstance(error, (ForbiddenError, KindNotServedError)):
-                self.refused(turn, error)
+            self.refused(turn, error)
             raise
         except ApiError:
             self.answered()

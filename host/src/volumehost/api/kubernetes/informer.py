@@ -36,7 +36,8 @@ T = TypeVar("T", bound=KubeObject)
 #: A stream that lived so long was a good one: the next may begin at once (seconds).
 _GOOD_SECONDS = 5.0
 #: The pause when a kind is not allowed or not there: somebody has to change that first (seconds).
-_DENIED_FIRST, _DENIED_MOST = 5.0, 300.0
+_DENIED = (ForbiddenError, KindNotServedError)
+_DENIED_FIRST, _DENIED_MOST = 5.0, 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +200,8 @@ class Informer(Generic[T]):
                 if self.stopped or self._client.caller.closed:
                     break
                 pause = self._failed(error)
-                if self._gate.refused(turn, error) and not self._opened:
+                denied = isinstance(error, _DENIED)
+                if self._gate.refused(turn, error) and not self._opened and not denied:
                     pause = 0.0  # the gate makes it wait, and lets it go on as soon as another one succeeds
             except Exception as error:
                 logger.exception("the informer of %s failed, it begins anew", self.kind.plural)
@@ -279,7 +281,7 @@ class Informer(Generic[T]):
         if self._stale_since is None:
             self._stale_since = self._clock()
         self._error = error
-        if isinstance(error, (ForbiddenError, KindNotServedError)):
+        if isinstance(error, _DENIED):
             return self._denied.next()
         return self._backoff.next()
 

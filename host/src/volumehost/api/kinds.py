@@ -107,7 +107,15 @@ KINDS: tuple[Kind[KubeObject], ...] = (
         ("vsc", "vscs"),
         has_status=True,
     ),
-    Kind(objects.ClusterTrustBundle, "certificates.k8s.io/v1beta1", "ClusterTrustBundle", "clustertrustbundles"),
+    Kind(objects.ClusterTrustBundle, objects.CERTIFICATES_V1BETA1, "ClusterTrustBundle", "clustertrustbundles"),
+    Kind(
+        objects.PodCertificateRequest,
+        objects.CERTIFICATES_V1BETA1,
+        "PodCertificateRequest",
+        "podcertificaterequests",
+        namespaced=True,
+        has_status=True,
+    ),
     Kind(objects.Lease, objects.COORDINATION_V1, "Lease", "leases", namespaced=True),
     Kind(
         objects.TokenRequest,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cached_property
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from volumehost.errors import NotAvailableOnHostError
@@ -9,6 +11,7 @@ from volumehost.hosts.node_host import NodeHost
 
 if TYPE_CHECKING:
     from volumehost.api.objects import Node, TokenRequest
+    from volumehost.hosts.pod_certificates import PodCertificates
     from volumehost.hosts.tokens import Signer
 
 
@@ -57,6 +60,31 @@ class ClusterHost(NodeHost):
         if isinstance(api, NodeCache) and not _knows_nodes(api):
             return None
         return super()._read_node()
+
+    def get_pod_certificate_credential_bundle(
+        self, namespace: str, pod_name: str, pod_uid: str, volume_name: str, source_index: int
+    ) -> tuple[bytes, bytes]:
+        """(private key, certificate chain), both PEM, of a podCertificate source; renewed before it ends.
+
+        :raises VolumeHostError: see :meth:`volumehost.hosts.pod_certificates.PodCertificates.get`.
+        """
+        return self._pod_certificates.get(namespace, pod_name, pod_uid, volume_name, source_index)
+
+    def delete_service_account_token_func(self) -> Callable[[str], None]:
+        """A function ``(pod_uid)`` that drops tokens and keys of the pod."""
+        forget_tokens, certificates = super().delete_service_account_token_func(), self._pod_certificates
+
+        def forget(pod_uid: str) -> None:
+            forget_tokens(pod_uid)
+            certificates.forget(pod_uid)
+
+        return forget
+
+    @cached_property
+    def _pod_certificates(self) -> PodCertificates:
+        from volumehost.hosts.pod_certificates import PodCertificates
+
+        return PodCertificates(self.get_kube_client, self.get_node_name())
 
     def default_token_signer(self) -> Signer:
         """The API server, by TokenRequest (HOST-04)."""

@@ -9,7 +9,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from volumehost.errors import ApiError, NotAvailableOnHostError, WaitTimeoutError
 from volumehost.hosts.api_objects import ApiObjects
@@ -203,7 +203,7 @@ class NodeHost:
 
     def get_pod_certificate_credential_bundle(
         self, namespace: str, pod_name: str, pod_uid: str, volume_name: str, source_index: int
-    ) -> NoReturn:
+    ) -> tuple[bytes, bytes]:
         """Only a Kubernetes API server issues pod certificates.
 
         :raises NotAvailableOnHostError: always, here.

@@ -12,6 +12,12 @@ from volumehost.api.objects.base import (
     QuantityText,
     ResourceList,
 )
+from volumehost.api.objects.certificates import (
+    CERTIFICATES_V1BETA1,
+    PodCertificateRequest,
+    PodCertificateRequestSpec,
+    PodCertificateRequestStatus,
+)
 from volumehost.api.objects.claim import (
     ModifyVolumeStatus,
     PersistentVolumeClaim,
@@ -196,6 +202,7 @@ from volumehost.api.objects.volume import (
 )
 
 __all__ = [
+    "CERTIFICATES_V1BETA1",
     "COORDINATION_V1",
     "SNAPSHOT_GROUP",
     "SNAPSHOT_V1",
@@ -290,6 +297,9 @@ __all__ = [
     "PhotonPersistentDiskVolumeSource",
     "Pod",
     "PodCertificateProjection",
+    "PodCertificateRequest",
+    "PodCertificateRequestSpec",
+    "PodCertificateRequestStatus",
     "PodSecurityContext",
     "PodSpec",
     "PodStatus",

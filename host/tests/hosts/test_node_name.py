@@ -46,7 +46,7 @@ def test_a_damaged_record_is_none(root, content, caplog):
 
 
 def test_a_record_that_cannot_be_read_or_written_is_told(root, caplog):
-    os.mkdir(f"{root}/node-name")
+    os.makedirs(f"{root}/node-name/held")  # an empty one would be replaced
     assert node_name_of(root) == local_node_name()
     keep_node_name(root, "node-1", never)
     assert "is not recorded" in caplog.text

@@ -123,6 +123,20 @@ def test_unknown_fields_are_kept(http, pod) -> None:
     assert made["newest"] is True
 
 
+def test_unknown_fields_are_refused_where_that_is_asked_for(http, pod) -> None:
+    pod["spec"]["containers"][0]["newer"] = 1
+    reply = http.post(PODS, pod, fieldValidation="Strict")
+    assert reply.code == 400
+    assert 'strict decoding error: unknown field "spec.containers[0].newer"' in reply.body["message"]
+    assert http.post(PODS, pod, fieldValidation="Warn").code == 201
+
+
+def test_container_without_an_image(http, pod) -> None:
+    del pod["spec"]["containers"][0]["image"]
+    reply = http.post(PODS, pod)
+    assert (reply.code, reply.body["details"]["causes"][0]["field"]) == (422, "spec.containers[0].image")
+
+
 class TestDefaults:
     def test_of_a_pod(self, http, pod) -> None:
         made = http.post(PODS, pod | {"status": {"phase": "Running", "podIP": "10.0.0.1"}}).body

@@ -179,3 +179,17 @@ def test_open_watches_are_counted(server, http) -> None:
         put(server, "a")
         next(events)
         assert (server.open_watches("configmaps"), server.open_watches("pods")) == (1, 0)
+
+
+def test_caches_that_stay_behind(server, http) -> None:
+    put(server, "old")
+    with http.watch(MAPS, resourceVersion=version_of(http)) as events:
+        with server.lagging():
+            put(server, "a")
+            behind = http.get(MAPS, resourceVersion="0").body
+            assert [item["metadata"]["name"] for item in behind["items"]] == ["old"]
+            assert len(http.get(MAPS).body["items"]) == 2, "a read of the newest version sees it"
+            assert http.get(f"{MAPS}/a", resourceVersion="0").code == 404
+            assert http.get(f"{MAPS}/a").code == 200
+            server.send_bookmarks()
+        assert told(next(events)) == ("ADDED", "a")

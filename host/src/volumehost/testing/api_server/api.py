@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from volumehost.api.objects import TokenRequest
 from volumehost.testing.api_server.access import Access, Attributes
 from volumehost.testing.api_server.applying import Applications, apply
 from volumehost.testing.api_server.cluster import Cluster, view
 from volumehost.testing.api_server.deleting import delete, delete_collection, read_options
 from volumehost.testing.api_server.discovery import discover
-from volumehost.testing.api_server.failures import StatusError, bad_request, no_such_path
+from volumehost.testing.api_server.failures import StatusError, no_such_path
 from volumehost.testing.api_server.faults import Faults, Rule
-from volumehost.testing.api_server.incoming import read_data, read_object
+from volumehost.testing.api_server.incoming import as_struct, read_data, read_object
+from volumehost.testing.api_server.kinds import Binding, Eviction
 from volumehost.testing.api_server.messages import Answer, DroppedError, HttpRequest, answer, failure_answer
 from volumehost.testing.api_server.patching import APPLY, read_patch
 from volumehost.testing.api_server.pod_calls import bind, evict
@@ -25,6 +28,8 @@ from volumehost.testing.api_server.storage import Document
 from volumehost.testing.api_server.users import User, Users, user_of
 from volumehost.testing.api_server.watching import Watches, error_line
 from volumehost.testing.api_server.writing import create, storage_resource, update
+
+_LOGGER = logging.getLogger(__name__)
 
 #: Whether whoever asked has hung up.
 IsGone = Callable[[], bool]
@@ -60,6 +65,12 @@ class Api:
             found = self._answer(request, record, is_gone)
         except StatusError as failure:
             found = failure_answer(failure)
+        except DroppedError:
+            raise
+        except Exception as error:
+            # A fault of this server, not of whoever asked: told as a real one tells of its own.
+            _LOGGER.exception("%s %s", request.method, request.target)
+            found = failure_answer(StatusError(500, f"Internal error occurred: {error!r}"))
         record.code = found.code
         return found
 
@@ -176,15 +187,14 @@ class Api:
 
     def _below(self, request: HttpRequest, where: Route, *, dry: bool) -> Answer:
         data = read_data(request)
-        if not isinstance(data, dict):
-            raise bad_request("the body of the request is no object")
         match where.subresource:
             case "token":
-                return answer(self.users.request_token(where.namespace, where.name, data), 201)
+                wanted = as_struct(data, TokenRequest)
+                return answer(self.users.request_token(where.namespace, where.name, wanted), 201)
             case "binding":
-                return bind(self.cluster, where, data, dry=dry)
+                return bind(self.cluster, where, as_struct(data, Binding), dry=dry)
             case _:
-                return evict(self.cluster, where, data)
+                return evict(self.cluster, where, as_struct(data, Eviction))
 
     def _review(self, review: Document, user: User) -> Document:
         spec = review.get("spec") or {}

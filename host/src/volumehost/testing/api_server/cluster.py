@@ -31,6 +31,8 @@ class Cluster:
         self.authority = "-----BEGIN CERTIFICATE-----\ndGVzdA==\n-----END CERTIFICATE-----\n"
         #: How long a read of a version that is not there yet waits for it, in seconds.
         self.patience = patience
+        #: Where the caches stay behind, if they do: what is read "from any version", and watched, ends there.
+        self.lag: int | None = None
         self._random = random.Random(seed)  # noqa: S311 - chance, not secrecy
         self._random_lock = threading.Lock()
 
@@ -51,6 +53,18 @@ class Cluster:
         """The items in another order."""
         with self._random_lock:
             return self._random.sample(items, len(items))
+
+    @property
+    def reached(self) -> int:
+        """The revision up to which the caches know everything."""
+        return self.storage.revision if self.lag is None else min(self.lag, self.storage.revision)
+
+    def cached(self, resource: Resource) -> tuple[int, list[tuple[Key, Stored]]]:
+        """What the caches have of a resource, by namespace and name, and as of which revision."""
+        with self.storage.lock:
+            if self.lag is None:
+                return self.storage.revision, self.storage.all(resource)
+            return self.reached, self.storage.at(self.reached, resource)
 
     def existing(self, resource: Resource, key: Key) -> Stored:
         """The object.

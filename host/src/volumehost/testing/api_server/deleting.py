@@ -12,6 +12,8 @@ import msgspec
 
 from volumehost.testing.api_server.cluster import Cluster, parse_revision, view
 from volumehost.testing.api_server.failures import StatusError, bad_request, conflict
+from volumehost.testing.api_server.incoming import as_struct
+from volumehost.testing.api_server.kinds import DeleteOptions
 from volumehost.testing.api_server.messages import Answer, HttpRequest, answer
 from volumehost.testing.api_server.resources import Resource
 from volumehost.testing.api_server.routing import Route
@@ -34,9 +36,7 @@ def read_options(request: HttpRequest) -> Document:
             said = msgspec.json.decode(request.body)
         except msgspec.MsgspecError as error:
             raise bad_request(f"error decoding DeleteOptions: {error}") from None
-        if not isinstance(said, Mapping) or said.get("kind") not in (None, "DeleteOptions"):
-            raise bad_request("decoded object cannot be converted to DeleteOptions")
-        options = {key: value for key, value in said.items() if value is not None}
+        options = as_struct(said, DeleteOptions)
     query = request.query
     if "gracePeriodSeconds" in query:
         options.setdefault("gracePeriodSeconds", parse_revision(query["gracePeriodSeconds"], "gracePeriodSeconds"))

@@ -8,7 +8,9 @@ from typing import Any
 import msgspec
 
 from volumehost.api.convert import decode_wire
-from volumehost.api.objects import KubeObject
+from volumehost.api.decoding import decode
+from volumehost.api.objects import ApiStruct, KubeObject
+from volumehost.api.schema import shape_of
 from volumehost.errors import InvalidObjectError
 from volumehost.testing.api_server.event_versions import to_core
 from volumehost.testing.api_server.failures import StatusError, bad_request
@@ -48,12 +50,13 @@ def read_object(request: HttpRequest, resource: Resource) -> Document:
             "the body of the request was in an unknown format - accepted media types include: application/json, "
             "application/yaml",
         )
-    return as_object(read_data(request), resource)
+    return as_object(read_data(request), resource, strict=request.query.get("fieldValidation") == "Strict")
 
 
-def as_object(data: Any, resource: Resource) -> Document:
+def as_object(data: Any, resource: Resource, *, strict: bool = False) -> Document:
     """Data as an object of the resource.
 
+    :param strict: refuse fields that the kind does not have, where its fields are known.
     :raises StatusError: it is none.
     """
     if not isinstance(data, Mapping):
@@ -71,22 +74,44 @@ def as_object(data: Any, resource: Resource) -> Document:
         document = to_core(document)
         resource = find("events")
     struct = resource.known.struct
+    if struct is KubeObject:
+        strict = False
+        document = {key: value for key, value in document.items() if key not in _TYPE}
     try:
-        if struct is KubeObject:
-            decoded: Document = decode_wire(struct, {k: v for k, v in document.items() if k not in _TYPE}).value
-        else:
-            decoded = decode_wire(struct, document).value
+        result = decode_wire(struct, document)
     except InvalidObjectError as error:
         problems = "; ".join(f"{path}: {text}" for path, text in error.problems)
         raise bad_request(
             f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {problems}'
         ) from None
-    decoded = {"apiVersion": resource.api_version, "kind": resource.kind} | {
-        key: value for key, value in decoded.items() if key not in _TYPE
+    if strict and result.unknown:
+        told = ", ".join(f'unknown field "{path.removeprefix("$.")}"' for path, _hint in result.unknown)
+        raise bad_request(
+            f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: strict decoding '
+            f"error: {told}"
+        )
+    decoded: Document = {"apiVersion": resource.api_version, "kind": resource.kind} | {
+        key: value for key, value in result.value.items() if key not in _TYPE
     }
     decoded.setdefault("metadata", {})
     normalise_times(decoded)
     return decoded
+
+
+def as_struct(data: Any, struct: type[ApiStruct]) -> Document:
+    """Data that must have the shape of a type that is no object of a resource, nulls gone.
+
+    :raises StatusError: it has not.
+    """
+    if not isinstance(data, Mapping):
+        raise bad_request(f"the body of the request is no {struct.__name__}")
+    found = decode(data, shape_of(struct))
+    if found.problems:
+        told = "; ".join(f"{path}: {text}" for path, text in found.problems)
+        raise bad_request(f"the body of the request is no {struct.__name__}: {told}")
+    if found.value.get("kind", struct.__name__) != struct.__name__:
+        raise bad_request(f"the body of the request is no {struct.__name__} but a {found.value['kind']}")
+    return found.value
 
 
 _TYPE = ("apiVersion", "kind")

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from volumehost.testing.api_server.cluster import Cluster, item_view, parse_revision, view
-from volumehost.testing.api_server.failures import StatusError, bad_request, expired
+from volumehost.testing.api_server.failures import StatusError, bad_request, expired, not_found
 from volumehost.testing.api_server.messages import Answer, answer
 from volumehost.testing.api_server.resources import Resource
 from volumehost.testing.api_server.routing import Route
@@ -33,6 +33,11 @@ def get(cluster: Cluster, route: Route, query: dict[str, str]) -> Answer:
     if wanted:
         await_revision(cluster, parse_revision(wanted))
     key = (route.namespace if resource.namespaced else "", route.name)
+    if wanted == "0" and cluster.lag is not None:
+        stored = dict(cluster.cached(resource)[1]).get(key)
+        if stored is None:
+            raise not_found(resource, route.name)
+        return answer(view(resource, stored))
     return answer(view(resource, cluster.existing(resource, key)))
 
 
@@ -125,6 +130,8 @@ def _snapshot(
                 return wanted, storage.at(wanted, resource)
             except TooOldError:
                 raise expired(f"The provided resource version is too old: {wanted}") from None
+    if version:
+        return cluster.cached(resource)
     with storage.lock:
         return storage.revision, storage.all(resource)
 
@@ -157,11 +164,11 @@ def await_revision(cluster: Cluster, wanted: int) -> None:
     :raises StatusError: it does not come (504).
     """
     storage = cluster.storage
-    if storage.wait(lambda: storage.revision >= wanted or cluster.stopping.is_set(), cluster.patience):
+    if storage.wait(lambda: cluster.reached >= wanted or cluster.stopping.is_set(), cluster.patience):
         return
     failure = StatusError(
         504,
-        f"Timeout: Too large resource version: {wanted}, current: {storage.revision}",
+        f"Timeout: Too large resource version: {wanted}, current: {cluster.reached}",
         details={"causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]},
         retry_after=1,
     )

@@ -7,23 +7,23 @@ from functools import cache
 
 from volumehost.api.kinds import KINDS, Kind
 from volumehost.api.objects import KubeObject
+from volumehost.testing.api_server import kinds
 
 _VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 #: Groups that a custom resource definition serves: their lists, statuses and patches behave differently.
 _CUSTOM_GROUPS = frozenset({"snapshot.storage.k8s.io"})
-_RBAC = "rbac.authorization.k8s.io/v1"
 _REVIEWS = "authorization.k8s.io/v1"
 
-#: Kinds without a light type: kept as they come.
+#: Kinds that the host does not know. Those without a type are kept as they come.
 _OTHERS: tuple[Kind[KubeObject], ...] = (
-    Kind(KubeObject, "v1", "Namespace", "namespaces", ("ns",), has_status=True),
+    Kind(kinds.Namespace, "v1", "Namespace", "namespaces", ("ns",), has_status=True),
     Kind(KubeObject, "v1", "Service", "services", ("svc",), namespaced=True, has_status=True),
     Kind(KubeObject, "coordination.k8s.io/v1", "Lease", "leases", namespaced=True),
     Kind(KubeObject, "events.k8s.io/v1", "Event", "events", ("ev",), namespaced=True),
-    Kind(KubeObject, _RBAC, "Role", "roles", namespaced=True),
-    Kind(KubeObject, _RBAC, "RoleBinding", "rolebindings", namespaced=True),
-    Kind(KubeObject, _RBAC, "ClusterRole", "clusterroles"),
-    Kind(KubeObject, _RBAC, "ClusterRoleBinding", "clusterrolebindings"),
+    Kind(kinds.Role, kinds.RBAC_V1, "Role", "roles", namespaced=True),
+    Kind(kinds.RoleBinding, kinds.RBAC_V1, "RoleBinding", "rolebindings", namespaced=True),
+    Kind(kinds.ClusterRole, kinds.RBAC_V1, "ClusterRole", "clusterroles"),
+    Kind(kinds.ClusterRoleBinding, kinds.RBAC_V1, "ClusterRoleBinding", "clusterrolebindings"),
     Kind(KubeObject, "apps/v1", "Deployment", "deployments", ("deploy",), namespaced=True, has_status=True),
     Kind(KubeObject, "apps/v1", "DaemonSet", "daemonsets", ("ds",), namespaced=True, has_status=True),
     Kind(KubeObject, "apps/v1", "ReplicaSet", "replicasets", ("rs",), namespaced=True, has_status=True),
@@ -38,10 +38,10 @@ _OTHERS: tuple[Kind[KubeObject], ...] = (
         namespaced=True,
         has_status=True,
     ),
-    Kind(KubeObject, _REVIEWS, "SelfSubjectAccessReview", "selfsubjectaccessreviews", stored=False),
-    Kind(KubeObject, _REVIEWS, "SubjectAccessReview", "subjectaccessreviews", stored=False),
-    Kind(KubeObject, "authentication.k8s.io/v1", "TokenReview", "tokenreviews", stored=False),
-    Kind(KubeObject, "authentication.k8s.io/v1", "SelfSubjectReview", "selfsubjectreviews", stored=False),
+    Kind(kinds.SelfSubjectAccessReview, _REVIEWS, "SelfSubjectAccessReview", "selfsubjectaccessreviews", stored=False),
+    Kind(kinds.SubjectAccessReview, _REVIEWS, "SubjectAccessReview", "subjectaccessreviews", stored=False),
+    Kind(kinds.TokenReview, "authentication.k8s.io/v1", "TokenReview", "tokenreviews", stored=False),
+    Kind(kinds.SelfSubjectReview, "authentication.k8s.io/v1", "SelfSubjectReview", "selfsubjectreviews", stored=False),
 )
 
 #: What can be created, or read, below an object besides its status: resource to subresources and their kinds.

@@ -187,6 +187,20 @@ class ApiServer:
         """Reset every connection that there is; new ones are taken."""
         self._listener.reset_connections()
 
+    @contextlib.contextmanager
+    def lagging(self) -> Iterator[None]:
+        """Caches stay behind until the end of the block, as those of a busy server do.
+
+        Watches tell nothing new, reads of version "0" give what was there, reads of a version that came since time out.
+        Other reads and writes go on.
+        """
+        self._cluster.lag = self._cluster.storage.revision
+        try:
+            yield
+        finally:
+            self._cluster.lag = None
+            self._cluster.storage.wake()
+
     # --- watches ------------------------------------------------------------------------------------------------
 
     def compact(self) -> None:

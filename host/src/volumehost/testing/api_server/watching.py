@@ -128,16 +128,14 @@ class _Run:
         :param present: whether what there is comes first, as ADDED; ``marked`` that a bookmark ends that part.
         """
         if present:
-            with self._storage.lock:
-                self._position = self._storage.revision
-                found = [stored for _key, stored in self._storage.all(self._resource)]
-            for stored in self._cluster.shuffled(found):
+            self._position, found = self._cluster.cached(self._resource)
+            for _key, stored in self._cluster.shuffled(found):
                 if self._matches(stored.document):
                     yield self._line("ADDED", stored)
             if marked and self._watch.bookmarks:
                 yield self._bookmark({_INITIAL_END: "true"})
         else:
-            self._position = start or self._storage.revision
+            self._position = start or self._cluster.reached
         yield from self._changes()
 
     def _changes(self) -> Iterator[bytes]:
@@ -145,8 +143,12 @@ class _Run:
         while not (self._cluster.stopping.is_set() or self._is_gone()):
             try:
                 with self._storage.lock:
-                    changes = self._storage.after(self._position, self._resource)
-                    reached = self._storage.revision
+                    reached = self._cluster.reached
+                    changes = [
+                        change
+                        for change in self._storage.after(self._position, self._resource)
+                        if change.revision <= reached
+                    ]
                     orders, self._watch.orders = self._watch.orders, []
             except TooOldError as error:
                 yield error_line(expired(f"too old resource version: {self._position} ({error.oldest})"))
@@ -180,7 +182,7 @@ class _Run:
             moments.append(next_bookmark)
         storage.wait(
             lambda: (
-                storage.revision > position
+                self._cluster.reached > position
                 or bool(self._watch.orders)
                 or self._cluster.stopping.is_set()
                 or self._is_gone()

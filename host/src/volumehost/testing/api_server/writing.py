@@ -74,6 +74,8 @@ def _new_document(cluster: Cluster, resource: Resource, document: Document) -> D
     if resource.plural == "persistentvolumes":
         document["status"]["lastPhaseTransitionTime"] = cluster.now()
     admit_new(cluster, resource, document)
+    if resource.plural == "pods":
+        _check_images(resource, document)
     _validate(resource, metadata["name"], lambda: validate_create(typed(resource, document), resource.known))
     return document
 
@@ -221,6 +223,18 @@ def _clean(metadata: Document) -> None:
 
 def _wanted(document: Document) -> Document:
     return {key: value for key, value in document.items() if key not in ("metadata", "status")}
+
+
+def _check_images(resource: Resource, pod: Document) -> None:
+    """Containers run images; whoever runs them without a cluster may do otherwise."""
+    problems = [
+        (f"spec.{field}[{index}].image", "Required value")
+        for field in ("initContainers", "containers", "ephemeralContainers")
+        for index, container in enumerate(pod["spec"].get(field, ()))
+        if not container.get("image")
+    ]
+    if problems:
+        raise invalid(resource, pod["metadata"]["name"], problems)
 
 
 def _validate(resource: Resource, name: str, check: Callable[[], None]) -> None:

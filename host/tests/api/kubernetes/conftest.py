@@ -30,7 +30,7 @@ def new_kubernetes_client(kubeconfig: str) -> Iterator[Callable[[], KubernetesCl
 
     def make() -> KubernetesClient:
         client = connect(kubeconfig)
-        client.watches = WatchSettings(silence=10.0, first_byte=10.0)
+        client.watches = WatchSettings(silence=10.0, first_byte=10.0, retry=0.02)
         made.append(client)
         return client
 

@@ -191,7 +191,7 @@ def test_a_silent_connection_was_old_since_its_last_word(
 ) -> None:
     from volumehost.api.kubernetes.watching import WatchSettings
 
-    kubernetes_client.watches = WatchSettings(silence=0.3, first_byte=5)
+    kubernetes_client.watches = WatchSettings(silence=0.3, first_byte=5, retry=0.02)
     server.faults.add(Rule(verb="watch", after_events=0, hang=True), Rule(verb="watch", hang=True, times=None))
     informer = Informer(kubernetes_client, Watched(ConfigMap))
     informer.start()

@@ -124,7 +124,7 @@ def test_a_line_that_breaks_off_is_read_again(
 
 
 def test_a_connection_that_says_nothing_is_given_up(server: ApiServer, kubernetes_client: KubernetesClient) -> None:
-    kubernetes_client.watches = WatchSettings(silence=0.2, first_byte=5)
+    kubernetes_client.watches = WatchSettings(silence=0.2, first_byte=5, retry=0.02)
     server.faults.add(Rule(verb="watch", after_events=1, hang=True))
     following = Following(kubernetes_client)
     watching(server)
@@ -202,18 +202,11 @@ def test_a_refused_watch_is_told_at_once(server: ApiServer, kubernetes_client: K
 
 
 def test_a_server_that_is_gone_is_told_after_some_attempts(
-    server: ApiServer, kubernetes_client: KubernetesClient, monkeypatch: pytest.MonkeyPatch
+    server: ApiServer, kubernetes_client: KubernetesClient
 ) -> None:
-    monkeypatch.setattr("volumehost.api.kubernetes.backoff.FIRST", 0.01)
-    monkeypatch.setattr("volumehost.api.kubernetes.backoff.Backoff.next", _at_once)
     version = kubernetes_client.list(ConfigMap).resource_version
     with server.unreachable(), pytest.raises(ServerUnreachableError):
         list(kubernetes_client.watch(ConfigMap, resource_version=version))
-
-
-def _at_once(self: Any) -> float:
-    self.failures += 1
-    return 0.0
 
 
 def test_what_happened_before_the_timeout_is_told(server: ApiServer, kubernetes_client: KubernetesClient) -> None:
@@ -280,12 +273,13 @@ def test_watchers_do_not_wait_for_each_other(server: ApiServer, kubernetes_clien
 def test_streams_that_end_at_once_are_not_asked_for_without_a_pause(
     server: ApiServer, kubernetes_client: KubernetesClient
 ) -> None:
+    kubernetes_client.watches = WatchSettings(retry=0.16)
     server.faults.add(Rule(verb="watch", after_events=0, times=None))
     following = Following(kubernetes_client)
     asked(server, 2)
     first, second = server.requests.all(verb="watch")[:2]
     following.end()
-    assert second.at - first.at >= 0.4
+    assert second.at - first.at >= 0.15
 
 
 @settings(max_examples=60, deadline=None)

@@ -86,7 +86,7 @@ class Informer(Generic[T]):
         self._query = selector_query(watched.labels, watched.fields)
         self._gate = gate or RequestGate()
         self._clock = clock
-        self._backoff, self._denied = Backoff(), Backoff(_DENIED_FIRST, _DENIED_MOST)
+        self._backoff, self._denied = Backoff(client.watches.retry), Backoff(_DENIED_FIRST, _DENIED_MOST)
         self._handlers: list[Handler[T]] = []
         self._telling = threading.RLock()
         self._stopping = threading.Event()

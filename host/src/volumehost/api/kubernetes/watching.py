@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from volumehost.api.client import WatchEvent
 from volumehost.api.kubernetes.asking import Asked
-from volumehost.api.kubernetes.backoff import Backoff
+from volumehost.api.kubernetes.backoff import FIRST, Backoff
 from volumehost.api.kubernetes.caller import Caller
 from volumehost.api.kubernetes.codec import RawEvent, bookmark, read_event, read_heading, read_object, split_lines
 from volumehost.api.kubernetes.connection_errors import connection_error
@@ -45,11 +45,13 @@ class WatchSettings:
     :param silence: after so long without a word the connection is taken for dead; servers send a bookmark a minute.
     :param first_byte: how long the server may take to begin.
     :param stream: the server is asked to end a stream after this long, up to twice as much at random.
+    :param retry: the first pause after a failure, which grows.
     """
 
     silence: float = 90.0
     first_byte: float = 30.0
     stream: float = 300.0
+    retry: float = FIRST
 
 
 class WatchStream:
@@ -228,7 +230,7 @@ class _Watch:
 
     def run(self) -> None:
         """Until the deadline, an error that the caller must know of, or the end."""
-        backoff = Backoff()
+        backoff = Backoff(self._settings.retry)
         try:
             while not self._ended.is_set():
                 left = None if self.deadline is None else max(0.0, self.deadline - time.monotonic())

@@ -7,16 +7,15 @@ import re
 import subprocess
 import sys
 import sysconfig
-import venv
 from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 from filelock import FileLock
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-DISTRIBUTIONS = ("host", "plugins/hostpath", "plugins/emptydir", "plugins/csi", "drivers/kit", "drivers/loop")
 sys.path.insert(0, str(Path(__file__).parent / "support"))  # page_session: no tests, so no conftest
 
 from page_session import Shell, play  # noqa: E402  (after the path to it)
@@ -120,37 +119,25 @@ def user_environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not ours.match(name)}
 
 
-@pytest.fixture(scope="session")
-def wheels(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> list[str]:
-    """A wheel of each distribution, as users get them. Built once, also for several test processes."""
-    base = tmp_path_factory.getbasetemp()
-    out = (base if worker_id == "master" else base.parent) / "wheels"
-    with FileLock(f"{out}.lock", timeout=110):
-        if not (out / "built").exists():
-            build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(out)]
-            for directory in DISTRIBUTIONS:
-                command = [*build, str(REPOSITORY / directory)]
-                done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
-                assert done.returncode == 0, done.stdout + done.stderr
-            (out / "built").touch()
-    return sorted(map(str, out.glob("*.whl")))
-
-
 @pytest.fixture(scope="module")  # what one file's pages install is not there for another's
-def author_venv(tmp_path_factory: pytest.TempPathFactory, wheels: list[str]) -> Path:
-    """A virtual environment of an author: all distributions from wheels, and the tools to build and test.
+def author_venv(tmp_path_factory: pytest.TempPathFactory, distributions: dict[str, Any]) -> Path:
+    """A virtual environment of an author: pip, all distributions from wheels, and the tools to build and test.
 
     What they depend on comes from the environment of the tests, so that nothing has to be downloaded.
     """
-    home = tmp_path_factory.mktemp("author")
-    venv.create(home / "venv", with_pip=True, symlinks=True)
-    python = home / "venv" / "bin" / "python"
-    (packages,) = (home / "venv").glob("lib/python*/site-packages")
+    made = tmp_path_factory.mktemp("author") / "venv"
+    uv = [sys.executable, "-m", "uv", "--quiet", "--no-config", "--offline"]
+    wheels = [str(distribution.wheel) for distribution in distributions.values()]
+    install = ["pip", "install", "--python", str(made / "bin" / "python"), "--no-index", "--no-deps", *wheels]
+    for command in (["venv", "--python", sys.executable, str(made)], install):
+        done = subprocess.run([*uv, *command], capture_output=True, text=True, timeout=100, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+    (packages,) = made.glob("lib/python*/site-packages")
     (packages / "tools_of_the_tests.pth").write_text(sysconfig.get_path("purelib") + "\n")
-    install = [str(python), "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--force-reinstall", *wheels]
-    done = subprocess.run(install, capture_output=True, text=True, timeout=100, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return home / "venv"
+    pip = made / "bin" / "pip"
+    pip.write_text(f"#!{made}/bin/python\nimport sys\nfrom pip._internal.cli.main import main\nsys.exit(main())\n")
+    pip.chmod(0o755)
+    return made
 
 
 @pytest.fixture

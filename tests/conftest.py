@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from filelock import FileLock
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+REPOSITORY = Path(__file__).resolve().parents[1]
 DISTRIBUTIONS = {
     "volumehost": REPOSITORY / "host",
     "volumehost-hostpath": REPOSITORY / "plugins" / "hostpath",

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from volumehost.api.kubernetes import CachedClient, CachedInformerFactory, CachedLister, KubernetesClient, Watched
-from volumehost.api.kubernetes.caller import Caller
 from volumehost.api.kubernetes.gate import RequestGate
 from volumehost.api.objects import (
     ConfigMap,
@@ -64,9 +63,7 @@ def new_cached(new_kubernetes_client: Callable[[], KubernetesClient]) -> Iterato
 
     def make(*watched: Watched[Any], synced: bool = True, **options: Any) -> CachedClient:
         options.setdefault("gate", RequestGate(first=0.05, most=0.1))
-        below = new_kubernetes_client()
-        below.caller = Caller(below.caller.transport, patience=0.1)
-        client = CachedClient(below, watched, **options)
+        client = CachedClient(new_kubernetes_client(), watched, **options)
         made.append(client)
         client.start()
         if synced:

@@ -29,6 +29,8 @@ _R = TypeVar("_R")
 
 #: How long a read waits for the first list of its kind, in seconds.
 SYNC_PATIENCE_SECONDS = 5.0
+#: How long a call waits when the server asks for patience, in seconds.
+CALL_PATIENCE_SECONDS = 2.0
 _LOOK_SECONDS = 0.1
 
 
@@ -54,7 +56,8 @@ class CachedClient:
         patience: float = SYNC_PATIENCE_SECONDS,
         gate: RequestGate | None = None,
     ) -> None:
-        self._client = client
+        # Beyond this the gate has everybody wait together.
+        self._client = client.with_patience(CALL_PATIENCE_SECONDS)
         self._patience = patience
         self._gate = gate or RequestGate()
         self._log = ChangeLog()

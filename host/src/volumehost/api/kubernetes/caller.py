@@ -5,6 +5,7 @@ KubernetesClient makes all its calls here.
 
 from __future__ import annotations
 
+import copy
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -44,6 +45,12 @@ class Caller:
         self._patience = patience
         self._clock = clock
         self._closed = threading.Event()
+
+    def with_patience(self, patience: float) -> Caller:
+        """The same, closed with this one, whose calls wait for at most so many seconds."""
+        other = copy.copy(self)
+        other._patience = patience  # noqa: SLF001 - its own class's
+        return other
 
     def close(self) -> None:
         """End waits, refuse further calls, close the connections."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator, Mapping
 from types import TracebackType
 from typing import Any, Self, TypeVar, overload
@@ -58,6 +59,12 @@ class KubernetesClient:
 
     def __repr__(self) -> str:
         return f"<KubernetesClient {self.server}>"
+
+    def with_patience(self, seconds: float) -> Self:
+        """The same client, closed with this one, whose calls wait less when the server asks for it."""
+        other = copy.copy(self)
+        other.caller = self.caller.with_patience(seconds)
+        return other
 
     def close(self) -> None:
         """Let go of the connections; watches end, further calls raise StoreError."""

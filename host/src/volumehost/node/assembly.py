@@ -227,6 +227,7 @@ def _wire(
     control.volume_in_use = lambda volume: _is_in_use(services, pending, volume)
     if services.attachments is not None:
         services.attachments.complete = lambda: populator.complete
+        services.attachments.drains = lambda: populator.drains
         services.attachments.changed = reconciler.attachments_changed
     control.driver_changed = lambda name: _later(pool, timers, 0, lambda: reconciler.driver_changed(name))
     claims = ClaimFollowing(

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+#: How long it is waited for that node status says so, in seconds.
+STATUS_SECONDS = 5.0
+
 
 class Draining:
     """Drains once, with the parts of a manager of which nothing more is asked afterwards."""
@@ -46,6 +49,8 @@ class Draining:
                 subject=parts.host.layout.root_dir,
                 hint="they stay as they are; the next manager goes on with them",
             )
+        if parts.services.attachments is not None and not parts.services.attachments.flush(STATUS_SECONDS):
+            logger.warning("node status still has volumes in use that are not: %s", parts.services.attachments.problem)
 
     def _look_at_everything(self) -> None:
         """Also at what is wanted and lacks nothing, which an ordinary look at everything passes over."""

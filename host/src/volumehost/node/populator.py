@@ -167,6 +167,11 @@ class Populator:
     # --- queries ------------------------------------------------------------------------------------------------
 
     @property
+    def drains(self) -> bool:
+        """Whether everything is being taken off the node."""
+        return self._goes is not None
+
+    @property
     def complete(self) -> bool:
         """Whether all pods are known, so that what belongs to none of them may be unmounted (POP-02)."""
         return self._complete

@@ -187,3 +187,18 @@ def test_a_list_that_somebody_else_changes_is_put_right_and_that_is_said_once(
         cluster.api.patch_status(Node, "n1", {"status": {"volumesInUse": None}})
         until(lambda: cluster.in_use() == [volume])
     assert caplog.text.count("was changed by somebody else") == 1
+
+
+def test_drained_nothing_is_in_use_though_it_is_wanted(cluster, node_of, disk, claimed, volume, until, mounts):
+    """BR-54: the controller may detach all of it; the next manager asks for it again."""
+    cluster.add_node()
+    node = node_of(disk())
+    claimed(cluster.api)
+    pod = cluster.run_pod()
+    node.sync_pod(pod)
+    until(lambda: cluster.in_use() == [volume])
+    cluster.attach(volume)
+    assert node.wait_for_pod(pod, timeout=20).ready
+    node.drain(timeout=20)
+    assert cluster.in_use() == []
+    assert mounts() == []

@@ -9,11 +9,13 @@ from __future__ import annotations
 import logging
 import random
 import threading
+import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from volumehost.errors import ConflictError, GoneError, InvalidObjectError, ObjectNotFoundError, VolumeHostError
+from volumehost.errors import ConflictError, InvalidObjectError, ObjectNotFoundError, VolumeHostError
 from volumehost.node.cluster.node_view import MANAGED_ANNOTATION, NodeView, changed_volumes
+from volumehost.node.cluster.node_watch import RETRY_MAXIMUM_SECONDS, RETRY_SECONDS, NodeWatch
 from volumehost.node.operations import plugin_user
 from volumehost.node.states import Attachability
 
@@ -24,10 +26,6 @@ if TYPE_CHECKING:
     from volumehost.node.records import AttachedVolume
 
 logger = logging.getLogger(__name__)
-
-#: Seconds until what failed is tried again: the first time, and at most. What is refused changes seldom.
-RETRY_SECONDS: Final = 0.5
-RETRY_MAXIMUM_SECONDS: Final = 30.0
 
 #: How often, in seconds, it is looked whether node status says what it should, should nobody have told. Costs no
 #: request when it does.
@@ -52,6 +50,8 @@ class ControllerAttachments:
     def __init__(self, node_name: str, api: Callable[[], ApiClient | None]) -> None:
         #: Whether all pods are known: until then a volume that node status lists as in use stays there (RECON-L-05).
         self.complete: Callable[[], bool] = lambda: False
+        #: Whether everything is being taken off the node: then what is wanted is not in use for that.
+        self.drains: Callable[[], bool] = lambda: False
         #: Called with the volumes of which node status says something else now, on a thread that it may use.
         self.changed: Callable[[Iterable[str]], None] = lambda volumes: None  # noqa: ARG005 - nobody listens yet
         self._node_name = node_name
@@ -59,25 +59,29 @@ class ControllerAttachments:
         self._services: Services | None = None
         self._lock = threading.Lock()
         self._node: NodeView | None = None
-        self._problem = self._refusal = ""
+        self._refusal = ""
+        self._watch = NodeWatch(node_name, api, self._seen)
         #: What was written last, and whether it was said that somebody else writes the same.
         self._written: frozenset[str] | None = None
         self._told_of_others = False
         self._wake = threading.Event()
+        self._passed = threading.Event()
         self._again = threading.Event()
         self._stop = threading.Event()
 
     def start(self, services: Services) -> None:
         """Follow the Node and tell it what is in use, from now on."""
         self._services = services
-        for run, name in ((self._follow, "volumehost-node-watch"), (self._tell, "volumehost-node-status")):
-            threading.Thread(target=run, name=name, daemon=True).start()
+        self._watch.start()
+        threading.Thread(target=self._tell, name="volumehost-node-status", daemon=True).start()
 
     def stop(self) -> None:
         """End soon."""
+        self._watch.stop()
         self._stop.set()
         self._wake.set()
         self._again.set()
+        self._passed.set()
 
     # --- for the manager ------------------------------------------------------------------------------------------
 
@@ -126,7 +130,7 @@ class ControllerAttachments:
     @property
     def problem(self) -> str:
         """What keeps node status from being read or written, "" for nothing."""
-        return self._problem or self._refusal
+        return self._watch.problem or self._refusal
 
     @property
     def node_uid(self) -> str:
@@ -139,46 +143,22 @@ class ControllerAttachments:
         services = self._services
         if services is None:
             return set()
-        return services.desired.attachable_volumes() | services.actual.possibly_attached()
+        wanted = set() if self.drains() else services.desired.attachable_volumes()
+        return wanted | services.actual.possibly_attached()
+
+    def flush(self, timeout: float) -> bool:
+        """Wait at most ``timeout`` seconds until node status lists what is in use and nothing else; whether it does."""
+        deadline = time.monotonic() + timeout
+        while (node := self._node) is not None and node.in_use != self.in_use():
+            left = deadline - time.monotonic()
+            if left <= 0 or self._stop.is_set():
+                return False
+            self._passed.clear()
+            self.wake()
+            self._passed.wait(left)
+        return True
 
     # --- following the Node ---------------------------------------------------------------------------------------
-
-    def _follow(self) -> None:
-        delay = RETRY_SECONDS
-        while not self._stop.is_set():
-            try:
-                for known in self._states():
-                    delay = RETRY_SECONDS
-                    self._seen(known)
-            except GoneError:
-                logger.debug("the watch of the Node fell behind: it is read anew")
-            except VolumeHostError as error:
-                if self._stop.is_set():
-                    return
-                self._tell_problem(str(error))
-                self._stop.wait(delay * random.uniform(1.0, 1.2))  # noqa: S311 - spreads retries, guards nothing
-                delay = min(2 * delay, RETRY_MAXIMUM_SECONDS)
-            except Exception:
-                logger.exception("the Node %s cannot be followed, it is read anew", self._node_name)
-                self._stop.wait(RETRY_MAXIMUM_SECONDS)
-
-    def _states(self) -> Iterable[Node | None]:
-        """The Node as it is, then after each change; None where there is none."""
-        from volumehost.api.objects import Node
-
-        api = self._api()
-        if api is None:
-            return
-        listed = api.list(Node)
-        yield next((node for node in listed.items if node.metadata.name == self._node_name), None)
-        for event in api.watch(Node, resource_version=listed.resource_version, stop=self._stop.is_set):
-            if event.type != "BOOKMARK" and event.object.metadata.name == self._node_name:
-                yield None if event.type == "DELETED" else event.object
-
-    def _tell_problem(self, problem: str) -> None:
-        log = logger.debug if problem == self._problem else logger.warning
-        self._problem = problem
-        log("the Node %s: %s", self._node_name, problem)
 
     def _seen(self, node: Node | None) -> None:
         """Take a state of the Node over; those who wait for what it says go on."""
@@ -190,9 +170,9 @@ class ControllerAttachments:
             self._node = now
         self._look_for_others(former, now)
         if now is None:
-            self._tell_problem(f"there is no Node object {self._node_name}: no volume can be attached to it")
+            self._watch.tell_problem(f"there is no Node object {self._node_name}: no volume can be attached to it")
         else:
-            self._problem = ""
+            self._watch.tell_problem("")
             if former is None or former.uid != now.uid:
                 again = " anew" if former is not None else ""
                 logger.info("the Node %s is known%s, with uid %s", self._node_name, again, now.uid)
@@ -237,6 +217,7 @@ class ControllerAttachments:
             try:
                 self._write()
                 self._refusal, delay = "", RETRY_SECONDS
+                self._passed.set()
             except VolumeHostError as error:
                 if self._stop.is_set():
                     return

@@ -46,6 +46,8 @@ class ChangeFeed:
             for kind, affects in controller.watches().items():
                 self._routes.setdefault(kind, []).append((controller, affects))
         self._stop = threading.Event()
+        #: Whether each kind is watched for itself, so that trouble with one does not hold up the others.
+        self._apart = not isinstance(api, MultiKindWatcher) or getattr(api, "watches_apart", False)
         self._position = -1
         #: Why each kind cannot be watched now.
         self._problems: dict[type[KubeObject], ApiError] = {}
@@ -54,7 +56,7 @@ class ChangeFeed:
 
     def start(self) -> None:
         """Begin to watch, in a thread (one for each kind where the API cannot watch several at once)."""
-        groups = [list(self._routes)] if isinstance(self._api, MultiKindWatcher) else [[kind] for kind in self._routes]
+        groups = [[kind] for kind in self._routes] if self._apart else [list(self._routes)]
         for kinds in groups:
             threading.Thread(target=self._run, args=(kinds,), name="volumehost-control-watch", daemon=True).start()
 
@@ -68,7 +70,7 @@ class ChangeFeed:
 
     def caught_up(self) -> bool:
         """Whether everything written before this call was handed on; True where that cannot be known."""
-        if not isinstance(self._api, MultiKindWatcher):
+        if self._apart:
             return self._position >= 0
         from volumehost.api.objects import CSIDriver
 
@@ -126,7 +128,18 @@ class ChangeFeed:
         """The present state, then changes, until everything is due to be looked at again."""
         if isinstance(self._api, MultiKindWatcher):
             return self._api.watch_kinds(kinds, stop=self._stop.is_set, timeout=RESYNC_SECONDS)
-        return self._api.watch(kinds[0], stop=self._stop.is_set, timeout=RESYNC_SECONDS)
+        return self._listed_and_watched(kinds[0])
+
+    def _listed_and_watched(self, kind: type[KubeObject]) -> Iterator[WatchEvent[Any]]:
+        """The same of an API that does not tell where the present state ends: it is listed first."""
+        listed = self._api.list(kind)
+        yield from (WatchEvent("ADDED", each) for each in listed.items)
+        mark = kind()
+        mark.metadata.resource_version = listed.resource_version
+        yield WatchEvent("BOOKMARK", mark)
+        yield from self._api.watch(
+            kind, resource_version=listed.resource_version, stop=self._stop.is_set, timeout=RESYNC_SECONDS
+        )
 
     def _begin_with(self, present: _Found) -> None:
         for item, urgent, fresh, version in present:

@@ -60,8 +60,7 @@ class ClaimProtection:
     def _is_used(api: ApiClient, claim: PersistentVolumeClaim) -> bool:
         from volumehost.api.objects import Pod
 
-        pods = api.list(Pod, claim.metadata.namespace).items
-        return any(_uses(pod) and claim.metadata.name in claims_of(pod) for pod in pods)
+        return any(_has_volumes(pod) and _uses(pod, claim) for pod in api.list(Pod, claim.metadata.namespace).items)
 
 
 class VolumeProtection:
@@ -104,7 +103,21 @@ def _protect(api: ApiClient, obj: KubeObject, finalizer: str) -> None:
         return
 
 
-def _uses(pod: Pod) -> bool:
+def _uses(pod: Pod, claim: PersistentVolumeClaim) -> bool:
+    """Whether the claim is the pod's; one of an ephemeral volume only where it was made for this very pod."""
+    name = claim.metadata.name
+    owners = {owner.uid for owner in claim.metadata.owner_references if owner.controller}
+    return any(
+        volume.persistent_volume_claim.claim_name == name
+        if volume.persistent_volume_claim is not None
+        else volume.ephemeral is not None
+        and f"{pod.metadata.name}-{volume.name}" == name
+        and pod.metadata.uid in owners
+        for volume in pod.spec.volumes
+    )
+
+
+def _has_volumes(pod: Pod) -> bool:
     """Whether the pod has its volumes, or may: one that no node has been chosen for gets none once they are deleted."""
     if pod.status.phase in FINISHED_PHASES:
         return HELD_BY_NODE in pod.metadata.finalizers

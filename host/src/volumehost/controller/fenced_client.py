@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from volumehost.api.client import MultiKindWatcher
 from volumehost.errors import StoreError
 
 if TYPE_CHECKING:
     from volumehost.api.client import ApiClient, ObjectList, WatchEvent
     from volumehost.api.objects import KubeObject
     from volumehost.controller.leader_election import Term
+
+#: What a client may offer besides and controllers may use.
+_OFFERED = frozenset({"watch_kinds"})
 
 T = TypeVar("T", bound="KubeObject")
 R = TypeVar("R")
@@ -22,10 +24,13 @@ class NotLeaderError(StoreError):
 
 
 class FencedClient:
-    """Hands on to another client while the term lasts. Reads always work. Watches kinds one by one.
+    """Hands on to another client while the term lasts. Reads always work.
 
     :param term: None where there is no election.
     """
+
+    #: A kind that may not be seen holds up no other.
+    watches_apart = True
 
     def __init__(self, api: ApiClient, term: Term | None) -> None:
         self._api = api
@@ -100,10 +105,14 @@ class FencedClient:
         stop: Callable[[], bool] | None = None,
         timeout: float | None = None,
     ) -> Iterator[WatchEvent[T]]:
-        """See ``ApiClient.watch``; one that begins with the present state tells by a BOOKMARK where that ends."""
-        if not resource_version and not namespace and isinstance(self._api, MultiKindWatcher):
-            return self._api.watch_kinds([kind], stop=stop, timeout=timeout)
+        """See ``ApiClient.watch``."""
         return self._api.watch(kind, namespace, resource_version, stop=stop, timeout=timeout)
+
+    def __getattr__(self, name: str) -> Any:
+        """What the other client offers besides, such as ``watch_kinds``; none of that writes."""
+        if name not in _OFFERED:
+            raise AttributeError(name)
+        return getattr(self._api, name)
 
     def _write(self, write: Callable[..., R], *args: Any, **options: Any) -> R:
         if self._term is not None and not self._term.valid:

@@ -9,23 +9,24 @@ from typing import Final
 
 from volumehost.daemon.rbac import Permission
 
-_READ: Final = ("get", "list", "watch")
+_READ: Final = ("list", "watch")
 
 CONTROLLER_PERMISSIONS: Final = (
     Permission("", "pods", _READ, "which volumes are wanted on which node"),
-    Permission("", "nodes", _READ, "which volumes are still in use, and what is out of service"),
-    Permission("", "nodes/status", ("patch",), "volumesAttached, which the node waits for"),
-    Permission("", "persistentvolumes", (*_READ, "create", "update", "patch", "delete"), "binding and reclaiming"),
-    Permission("", "persistentvolumes/status", ("patch", "update"), "phases"),
-    Permission("", "persistentvolumeclaims", (*_READ, "create", "update", "patch", "delete"), "binding"),
-    Permission("", "persistentvolumeclaims/status", ("patch", "update"), "phases, and how far an expansion is"),
-    Permission("", "events", ("create", "patch"), "what happened, told on the object"),
+    Permission("", "pods", ("create", "get", "delete"), "the pods that recycle volumes"),
+    Permission("", "nodes", ("get", *_READ), "which volumes are still in use, and what is out of service"),
+    Permission("", "nodes/status", ("update",), "volumesAttached, which the node waits for"),
+    Permission("", "persistentvolumes", (*_READ, "create", "update", "delete"), "binding and reclaiming"),
+    Permission("", "persistentvolumes/status", ("update",), "phases"),
+    Permission("", "persistentvolumeclaims", (*_READ, "create", "update"), "binding, claims of ephemeral volumes"),
+    Permission("", "persistentvolumeclaims/status", ("update",), "phases, and how far an expansion is"),
+    Permission("", "events", ("list", "create", "patch"), "what happened; of recycler pods, told on their volumes"),
     Permission("storage.k8s.io", "storageclasses", _READ, "who provisions, and when"),
     Permission("storage.k8s.io", "csidrivers", _READ, "what is attached at all"),
     Permission("storage.k8s.io", "csinodes", _READ, "how many volumes a node takes"),
-    Permission(
-        "storage.k8s.io", "volumeattachments", (*_READ, "create", "update", "patch", "delete"), "attach and detach"
-    ),
-    Permission("coordination.k8s.io", "leases", ("create",), "the first term of a leader", own_namespace=True),
-    Permission("coordination.k8s.io", "leases", ("get", "update"), "who leads", own_namespace=True),
+    Permission("storage.k8s.io", "csistoragecapacities", _READ, "where there is room"),
+    Permission("storage.k8s.io", "volumeattributesclasses", _READ, "what a claim asks of its volume"),
+    Permission("storage.k8s.io", "volumeattachments", (*_READ, "create", "delete"), "attach and detach"),
+    Permission("snapshot.storage.k8s.io", "volumesnapshots", _READ, "what a claim's volume begins as"),
+    Permission("coordination.k8s.io", "leases", ("create", "get", "update"), "who leads", own_namespace=True),
 )

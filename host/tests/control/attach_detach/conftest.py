@@ -151,10 +151,22 @@ class Cluster:
         self.wait(lambda: set(self.listed(node)) == set(disks), f"{node} to have {disks}")
 
 
-@pytest.fixture
-def api(tmp_path: Path) -> Iterator[ApiClient]:
-    with EmbeddedStore(str(tmp_path / "store.sqlite3")) as store:
-        yield store
+@pytest.fixture(params=["embedded", "api server"])
+def api(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ApiClient]:
+    """The embedded store, and a strict API server through the caches that the daemon has."""
+    if request.param == "embedded":
+        with EmbeddedStore(str(tmp_path / "store.sqlite3")) as store:
+            yield store
+        return
+    from volumehost.api.kubernetes import CachedClient, connect
+    from volumehost.controller.fenced_client import FencedClient
+    from volumehost.testing.api_server import ApiServer
+
+    with ApiServer() as server:
+        client = connect(server.kubeconfig(tmp_path / "kubeconfig"))
+        with CachedClient(client, []) as cached:
+            yield FencedClient(cached, None).client
+        client.close()
 
 
 @pytest.fixture

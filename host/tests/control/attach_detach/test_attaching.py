@@ -62,7 +62,7 @@ def test_two_pods_of_a_node_share_one_attachment(cluster) -> None:
     cluster.settle()
     assert cluster.disks.calls == [("attach", "d1", "n1")]
     cluster.end("two")
-    cluster.wait_listed("n1")
+    cluster.wait(lambda: not cluster.disks.attached["d1"], "the detach")
     assert cluster.disks.calls[1:] == [("detach", "d1", "n1")]
 
 

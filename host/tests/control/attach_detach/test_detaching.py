@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 from volumehost.api.objects import Node
@@ -89,11 +91,11 @@ def test_it_leaves_the_nodes_status_before_it_is_detached(attached) -> None:
 
 
 def test_a_pod_that_comes_back_keeps_it(attached) -> None:
-    attached.start()
+    plane = attached.start()
     attached.end("web")
-    attached.settle()
-    attached.pod("web", "n1", "d1")
-    attached.settle()
+    attached.wait(lambda: plane.world.ready and not plane.world.wishes.pairs(), "nobody to want it")
+    attached.pod("again", "n1", "d1")
+    attached.wait(lambda: bool(plane.world.wishes.pairs()), "somebody to want it")
     attached.uses("n1")
     attached.settle()
     assert not detached(attached)
@@ -132,12 +134,16 @@ def test_an_attach_in_whose_midst_the_controller_died_is_undone_by_the_next(clus
     cluster.pod("web", "n1", "d1")
     first = cluster.start()
     assert cluster.disks.reached.wait(20)
-    first.plane.stop(0.0)  # killed: what it learns from now on is lost
+    first.plane.stop(0.0)  # as good as killed
     cluster.planes.clear()
+    hangs, cluster.disks.may_attach = cluster.disks.may_attach, threading.Event()
+    cluster.disks.may_attach.set()
     cluster.end("web")
-    cluster.disks.calls.clear()
     cluster.start()
     cluster.wait(lambda: detached(cluster), "the detach")
+    cluster.stop()
+    hangs.set()
+    assert first.plane.stop(20.0)
 
 
 def test_detaching_is_tried_until_it_works_whatever_comes_of_it(attached) -> None:

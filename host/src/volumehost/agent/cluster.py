@@ -14,9 +14,6 @@ if TYPE_CHECKING:
     from volumehost.api.kubernetes import CachedClient, KubernetesClient, Watched
     from volumehost.api.objects import KubeObject
 
-#: How long a read waits for the first list of its kind, in seconds; whoever reads then tries again by itself.
-PATIENCE_SECONDS: Final = 1.0
-
 #: How long the end of the watches is waited for, in seconds.
 STOP_SECONDS: Final = 5.0
 
@@ -57,7 +54,7 @@ class ClusterConnection:
         from volumehost.api.kubernetes import CachedClient, connect
 
         self._client = connect(self._settings.kubeconfig, self._settings.context, in_cluster=self._settings.in_cluster)
-        self._cached = CachedClient(self._client, watched_kinds(self._node_name), patience=PATIENCE_SECONDS)
+        self._cached = CachedClient(self._client, watched_kinds(self._node_name))
         self._cached.start()
         return self
 

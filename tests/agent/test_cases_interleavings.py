@@ -53,7 +53,7 @@ def test_pods_that_end_come_back_and_change_while_a_step_is_under_way(
     until(lambda: all(each.volumes[0].where for each in live().values()), what="what still hangs for them is shown")
     manifests("web.yaml", pod("web", acme()))  # the very same pod
     site.open("set-up")
-    until(lambda: names(store) == ["web-node-1"] and live()["web-node-1"].ready)
+    until(lambda: names(store) == ["web-node-1"] and (web := live().get("web-node-1")) and web.ready)
     (former,) = pod_directories(root)
     assert mounted_below(root) == [volume_path(root, former, "acme", PLUGIN)]
     site.close("tear-down")

@@ -94,7 +94,10 @@ def begin(settings: Settings, *, told_pods: bool, exit_grace: float) -> AtWork:
         parts.reconciler.resync()
         upkeep.begin()
         if parts.services.attachments is not None:
+            from volumehost.node.cluster.limits import AttachLimits
+
             parts.services.attachments.start(parts.services)
+            AttachLimits(parts).begin()
         if settings.adopt:
             upkeep.begin_control()
             upkeep.begin_housekeeping(orphans)

@@ -121,6 +121,33 @@ class TestLists:
         assert sorted(names(http.get("/api/v1/configmaps").body)) == ["m00", "x"]
 
 
+class TestFieldsThatAreAlwaysWritten:
+    """Empty lists and times are null, as Go writes them."""
+
+    def test_of_a_csi_node(self, http) -> None:
+        made = http.post("/apis/storage.k8s.io/v1/csinodes", {"metadata": {"name": "n1"}, "spec": {"drivers": []}})
+        assert made.body["spec"] == {"drivers": None}
+        assert http.put("/apis/storage.k8s.io/v1/csinodes/n1", made.body).code == 200, "it is taken back"
+
+    def test_of_an_attachment(self, http) -> None:
+        path = "/apis/storage.k8s.io/v1/volumeattachments"
+        spec = {"attacher": "x.y", "nodeName": "n1", "source": {"persistentVolumeName": "pv"}}
+        assert http.post(path, {"metadata": {"name": "a"}, "spec": spec}).body["status"] == {"attached": False}
+        failed = http.patch(f"{path}/a/status", {"status": {"attachError": {"message": "no"}}}).body
+        assert failed["status"] == {"attached": False, "attachError": {"time": None, "message": "no"}}
+
+    def test_of_an_event(self, http) -> None:
+        event = {"metadata": {"name": "e"}, "involvedObject": {"kind": "Pod", "name": "w", "namespace": "default"}}
+        made = http.post("/api/v1/namespaces/default/events", event).body
+        assert (made["eventTime"], made["firstTimestamp"], made["source"]) == (None, None, {})
+
+    def test_of_conditions(self, server, http, pod) -> None:
+        condition = {"type": "Ready", "status": "True"}
+        server.objects.put(pod | {"status": {"conditions": [condition]}})
+        listed = http.get("/api/v1/pods").body["items"][0]
+        assert listed["status"]["conditions"] == [condition | {"lastProbeTime": None, "lastTransitionTime": None}]
+
+
 class TestPages:
     def test_pages_belong_together(self, server, http) -> None:
         fill(server, 5)

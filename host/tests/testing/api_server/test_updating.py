@@ -162,6 +162,28 @@ class TestFixedFields:
         reply = http.put(f"{PODS}/web", made)
         assert (reply.code, reply.body["details"]["causes"][0]["reason"]) == (422, "FieldValueForbidden")
 
+    @pytest.mark.parametrize(
+        "patch",
+        [
+            {"nodeName": "n1"},
+            {"terminationGracePeriodSeconds": 5},
+            {"tolerations": []},
+            {"schedulingGates": [{"name": "x.y/z"}]},
+            {"newer": 1},
+        ],
+    )
+    def test_pod_is_as_it_was_made(self, http, pod, patch) -> None:
+        http.post(PODS, pod)
+        reply = http.patch(f"{PODS}/web", {"spec": patch})
+        assert reply.code == 422
+        assert "Forbidden: " in reply.body["message"]
+
+    def test_image_and_tolerations_of_a_pod(self, http, pod) -> None:
+        made = http.post(PODS, pod).body
+        made["spec"]["containers"][0]["image"] = "registry.example.com/web:2"
+        made["spec"]["tolerations"].append({"key": "x", "operator": "Exists"})
+        assert http.put(f"{PODS}/web", made).code == 200
+
     def test_node_of_a_pod_is_given_by_a_binding(self, http, pod) -> None:
         http.post(PODS, pod)
         binding = {"metadata": {"name": "web"}, "target": {"kind": "Node", "name": "n1"}}

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from volumehost.testing.api_server.presenting import presented
 from volumehost.testing.api_server.resources import Resource
 
 Document = dict[str, Any]
@@ -32,7 +33,7 @@ class Stored:
     def body(self) -> bytes:
         """The object as it is answered."""
         if self._body is None:
-            self._body = msgspec.json.encode(self.document)
+            self._body = msgspec.json.encode(presented(self.document))
         return self._body
 
     @property
@@ -40,7 +41,7 @@ class Stored:
         """The object as an item of a list of a built-in kind: without apiVersion and kind."""
         if self._item is None:
             self._item = msgspec.json.encode(
-                {key: value for key, value in self.document.items() if key not in ("apiVersion", "kind")}
+                {key: value for key, value in presented(self.document).items() if key not in ("apiVersion", "kind")}
             )
         return self._item
 

@@ -9,9 +9,10 @@ from typing import Any
 
 import msgspec
 
-from volumehost.testing.api_server.cluster import Cluster, document_view, parse_revision
+from volumehost.testing.api_server.cluster import Cluster, parse_revision, view
 from volumehost.testing.api_server.failures import StatusError, expired
 from volumehost.testing.api_server.messages import Answer
+from volumehost.testing.api_server.presenting import empty_object
 from volumehost.testing.api_server.reading import await_revision, options_invalid
 from volumehost.testing.api_server.resources import Resource
 from volumehost.testing.api_server.routing import Route, is_true
@@ -200,23 +201,14 @@ class _Run:
         return None
 
     def _line(self, kind: str, stored: Stored) -> bytes:
-        if stored.document["apiVersion"] == self._resource.api_version:
-            body = stored.body
-        else:
-            body = msgspec.json.encode(document_view(self._resource, stored))
+        body = view(self._resource, stored)
         return b'{"type":"%s","object":%s}\n' % (kind.encode(), body)
 
     def _bookmark(self, annotations: dict[str, str]) -> bytes:
         metadata: dict[str, Any] = {"resourceVersion": str(self._position)}
         if annotations:
             metadata["annotations"] = annotations
-        document: dict[str, Any] = {
-            "kind": self._resource.kind,
-            "apiVersion": self._resource.api_version,
-            "metadata": metadata,
-        }
-        if self._resource.plural == "pods":
-            document |= {"spec": {"containers": None}, "status": {}}  # as an empty pod is written
+        document = empty_object(self._resource.api_version, self._resource.kind, metadata)
         return msgspec.json.encode({"type": "BOOKMARK", "object": document}) + b"\n"
 
 

@@ -12,6 +12,7 @@ from volumehost.testing.api_server.admission import admit_change, admit_new
 from volumehost.testing.api_server.cluster import Cluster
 from volumehost.testing.api_server.defaulting import typed, with_defaults
 from volumehost.testing.api_server.failures import StatusError, already_exists, bad_request, conflict, invalid
+from volumehost.testing.api_server.pod_updates import check_pod_update
 from volumehost.testing.api_server.resources import Resource, find
 from volumehost.testing.api_server.routing import Route
 from volumehost.testing.api_server.storage import Document, Key, Stored, versioned
@@ -209,6 +210,8 @@ def _phase(document: Document) -> Any:
 
 
 def _check_change(cluster: Cluster, resource: Resource, document: Document, old: Document) -> None:
+    if resource.plural == "pods":
+        check_pod_update(resource, document, old)
     new, before = typed(resource, document), typed(resource, old)
     _validate(resource, old["metadata"]["name"], lambda: validate_update(new, before, resource.known))
     admit_change(cluster, resource, document, old)

@@ -9,14 +9,17 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
 import pytest
 
+from volumehost.host_services import Subpath
 from volumehost.mount import loop, syscalls
 from volumehost.mount.mounter import LinuxMounter
 from volumehost.mount.mountinfo import read_mount_table
+from volumehost.mount.subpath import LinuxSubpather
 
 FUSE_DAEMON = Path(__file__).with_name("fuse_daemon.py")
 
@@ -150,3 +153,40 @@ def device(image: MakeImage, area: Path) -> str:
     if not os.path.exists("/dev/loop-control"):
         pytest.skip("needs loop devices")
     return loop.attach(image())
+
+
+@pytest.fixture
+def subpather(mounter: LinuxMounter) -> LinuxSubpather:
+    """Makes and takes away subPath mounts."""
+    return LinuxSubpather(mounter, seconds=20)
+
+
+@pytest.fixture
+def volume(area: Path) -> Path:
+    """A volume of a pod, with links that lead everywhere."""
+    place = area / "pod" / "volumes" / "x~y" / "vol"
+    (place / "dir" / "below").mkdir(parents=True)
+    (place / "dir" / "file").write_text("content")
+    (place / "inside").symlink_to("dir")
+    (place / "absolute").symlink_to(place / "dir")
+    (place / "self").symlink_to(".")
+    (place / "chain").symlink_to("inside")
+    (place / "outside").symlink_to(area / "outside")
+    (place / "up").symlink_to("../../../../outside")
+    (place / "chain out").symlink_to("outside")
+    (place / "dangling").symlink_to("nowhere")
+    (area / "outside").mkdir()
+    (area / "outside" / "secret").write_text("secret")
+    return place
+
+
+def subpath(volume: Path, inside: str, **changes: object) -> Subpath:
+    """What asks for a path inside the volume."""
+    pod = str(volume.parents[2])
+    made = Subpath(0, str(volume / inside), "vol", str(volume), pod, "container")
+    return replace(made, **changes)  # type: ignore[arg-type]
+
+
+def leftovers(volume: Path) -> bool:
+    """Whether the pod has subPath mounts, or what is left of them."""
+    return (volume.parents[2] / "volume-subpaths").exists()

@@ -21,6 +21,7 @@ from volumehost.api.objects import (
 )
 from volumehost.api.store import EmbeddedStore
 from volumehost.control.controller import ControlContext, Controller, Key
+from volumehost.control.expand_controller import ExpandController
 from volumehost.errors import StorageDriverUnavailableError, VolumeHostError
 from volumehost.testing.storage_driver import FakeStorageDriver
 
@@ -182,3 +183,11 @@ def run() -> Callable[..., Any]:
             return error
 
     return reconcile
+
+
+@pytest.fixture
+def expander(world: Any) -> ExpandController:
+    """The controller, for a bound claim of a class that allows expansion."""
+    world.storage_class()
+    world.bound_claim()
+    return ExpandController(world.context)

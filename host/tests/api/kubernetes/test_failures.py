@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
+import msgspec
 import pytest
 
-from volumehost.api.kubernetes import KubernetesClient
+from volumehost.api.kubernetes import KubernetesClient, connect
 from volumehost.api.objects import (
     ConfigMap,
     CSINode,
@@ -61,6 +65,55 @@ def test_unauthorized_without_other_credentials_is_asked_once(
     with pytest.raises(UnauthorizedError, match="credentials"):
         kubernetes_client.get(Node, "n1")
     assert server.requests.count(verb="get", resource="nodes") == 1
+
+
+def test_expired_credentials_are_fetched_anew_once(server: ApiServer, tmp_path: Path) -> None:
+    """Also when the call is a watch, whose answer goes on."""
+    token = tmp_path / "token"
+    token.write_text(server.token("old", ["system:masters"]))
+    path = Path(server.kubeconfig(tmp_path / "rotating"))
+    document = msgspec.yaml.decode(path.read_bytes())
+    document["users"][0]["user"] = {"tokenFile": "token"}
+    path.write_bytes(msgspec.yaml.encode(document))
+    with connect(str(path)) as client:
+        version = client.list(Node).resource_version
+        server.revoke("old")
+        token.write_text(server.token("new", ["system:masters"]))
+        server.objects.put({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}})
+        assert next(client.watch(Node, resource_version=version, timeout=20)).object.metadata.name == "n1"
+        assert client.get(Node, "n1").metadata.name == "n1"
+        server.revoke("new")
+        with pytest.raises(UnauthorizedError):
+            client.get(Node, "n1")
+
+
+def test_a_proxy_is_asked_in_the_servers_stead(server: ApiServer, tmp_path: Path) -> None:
+    path = Path(server.kubeconfig(tmp_path / "proxied"))
+    document = msgspec.yaml.decode(path.read_bytes())
+    with socket.create_server(("127.0.0.1", 0)) as proxy, ThreadPoolExecutor(1) as pool:
+
+        def serve() -> bytes:
+            connection, _address = proxy.accept()
+            with connection:
+                asked = b""
+                while not asked.endswith(b"\r\n\r\n"):
+                    asked += connection.recv(4096)
+                body = b'{"kind":"Node","metadata":{"name":"n1"}}'
+                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
+                return asked
+
+        document["clusters"][0]["cluster"]["server"] = "http://api.example.com"
+        document["clusters"][0]["cluster"]["proxy-url"] = f"http://me:{SECRET}@127.0.0.1:{proxy.getsockname()[1]}"
+        path.write_bytes(msgspec.yaml.encode(document))
+        asked = pool.submit(serve)
+        with connect(str(path)) as client:
+            assert client.get(Node, "n1").metadata.name == "n1"
+        head = asked.result(20)
+    assert head.startswith(b"GET http://api.example.com/api/v1/nodes/n1 HTTP/1.1")
+    assert b"proxy-authorization: basic " in head.lower()
+    with connect(str(path)) as client, pytest.raises(ServerUnreachableError) as caught:
+        client.get(Node, "n1")
+    assert SECRET not in str(caught.value)
 
 
 def test_a_server_that_asks_for_patience(server: ApiServer, kubernetes_client: KubernetesClient) -> None:
@@ -157,6 +210,24 @@ def test_something_in_between_that_answers_in_its_stead(
     server.faults.add(Rule(body=body, content_type=content_type))
     with pytest.raises(ServerFailedError, match=told):
         kubernetes_client.get(Node, "n1")
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        (b"{}", "without a kind"),
+        (b'{"kind":"NodeList","items":[]}', "without a resource version"),
+        (b'{"kind":"PodList","metadata":{"resourceVersion":"1"},"items":[]}', "PodList"),
+        (b'{"kind":"NodeList","metadata":{"resourceVersion":"1"},"items":[{"metadata":{"name":5}}]}', "name"),
+        (b"null", "no list|not JSON"),
+    ],
+)
+def test_what_is_no_list_is_not_a_list_of_nothing(
+    server: ApiServer, kubernetes_client: KubernetesClient, body: bytes, told: str
+) -> None:
+    server.faults.add(Rule(body=body, content_type="application/json"))
+    with pytest.raises(ServerFailedError, match=told):
+        kubernetes_client.list(Node)
 
 
 @pytest.mark.parametrize("body", [b"404 page not found", b'{"kind":"Status","status":"Failure","reason":"NotFound"}'])

@@ -121,7 +121,7 @@ def read_list(kind: Kind[Any], body: bytes) -> tuple[list[Any], ListMeta]:
         return [read_object(kind, item) for item in raw.items or ()], raw.metadata
     except (msgspec.MsgspecError, UnicodeDecodeError):
         raise _strange(kind, "something that is not JSON") from None
-    _check_list(kind, found.kind)
+    _check_list(kind, found.kind, found.metadata)
     return found.items or [], found.metadata
 
 
@@ -134,13 +134,16 @@ def read_raw_list(kind: Kind[Any], body: bytes) -> RawList:
         found: RawList = _decoder(RawList).decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         raise _strange(kind, "no list") from None
-    _check_list(kind, found.kind)
+    _check_list(kind, found.kind, found.metadata)
     return found
 
 
-def _check_list(kind: Kind[Any], found: str) -> None:
+def _check_list(kind: Kind[Any], found: str, metadata: ListMeta) -> None:
+    """Whatever is no list must not pass for one of nothing: all that is known would be taken to have gone."""
     if found != f"{kind.kind}List":
         raise _strange(kind, f"a {found[:40] or 'thing without a kind'} instead of a list")
+    if not metadata.resource_version:
+        raise _strange(kind, "a list without a resource version")
 
 
 def read_event(kind: Kind[Any], line: bytes) -> RawEvent:

@@ -174,18 +174,41 @@ class TestApply:
         reply = http.patch(f"{MAPS}/settings", self.wanted(a="2"), APPLY, fieldManager="two")
         assert (reply.code, reply.body["reason"]) == (409, "Conflict")
         assert reply.body["details"]["causes"] == [
-            {"reason": "FieldManagerConflict", "message": 'conflict with "one" using v1', "field": ".data.a"}
+            {"reason": "FieldManagerConflict", "message": 'conflict with "one"', "field": ".data.a"}
         ]
+        assert reply.body["message"] == 'Apply failed with 1 conflict: conflict with "one": .data.a'
         forced = http.patch(f"{MAPS}/settings", self.wanted(a="2"), APPLY, fieldManager="two", force="true")
         assert forced.body["data"] == {"a": "2"}
         http.patch(f"{MAPS}/settings", self.wanted(), APPLY, fieldManager="one")
         assert http.get(f"{MAPS}/settings").body["data"] == {"a": "2"}, "it is not the first one's any more"
 
+    def test_what_was_written_in_other_ways_is_owned_too(self, http) -> None:
+        http.patch(f"{MAPS}/settings", self.wanted(a="1", b="1"), APPLY, fieldManager="one")
+        http.patch(f"{MAPS}/settings", {"data": {"a": "2", "b": "2"}}, fieldManager="editor")
+        reply = http.patch(f"{MAPS}/settings", self.wanted(a="1", b="1"), APPLY, fieldManager="one")
+        assert reply.code == 409
+        assert reply.body["message"].startswith('Apply failed with 2 conflicts: conflicts with "editor" using v1 at ')
+        assert reply.body["message"].endswith(":\n- .data.a\n- .data.b")
+        forced = http.patch(f"{MAPS}/settings", self.wanted(a="1"), APPLY, fieldManager="one", force="true")
+        assert forced.body["data"] == {"a": "1", "b": "2"}, "b belongs to the editor"
+
+    def test_dry_runs_own_nothing(self, http) -> None:
+        http.patch(f"{MAPS}/settings", self.wanted(a="1"), APPLY, fieldManager="one")
+        http.patch(f"{MAPS}/settings", {"data": {"a": "2"}}, fieldManager="editor", dryRun="All")
+        assert http.patch(f"{MAPS}/settings", self.wanted(a="3"), APPLY, fieldManager="one").code == 200
+
+    def test_managed_fields_must_not_be_sent(self, http) -> None:
+        wanted = self.wanted(a="1")
+        wanted["metadata"]["managedFields"] = [{"manager": "x"}]
+        reply = http.patch(f"{MAPS}/settings", wanted, APPLY, fieldManager="one")
+        assert (reply.code, reply.body["message"]) == (400, "metadata.managedFields must be nil")
+
     def test_lists_with_a_key_are_shared(self, http, pod) -> None:
         pod["spec"]["containers"].append({"name": "side", "image": "y"})
         http.post(PODS, pod)
         wanted = {"apiVersion": "v1", "kind": "Pod", "spec": {"containers": [{"name": "side", "image": "z"}]}}
-        after = http.patch(f"{PODS}/web", wanted, APPLY, fieldManager="one").body
+        assert http.patch(f"{PODS}/web", wanted, APPLY, fieldManager="one").code == 409, "its maker owns the image"
+        after = http.patch(f"{PODS}/web", wanted, APPLY, fieldManager="one", force="true").body
         assert [container["image"] for container in after["spec"]["containers"]][1] == "z"
 
     def test_yaml(self, http) -> None:

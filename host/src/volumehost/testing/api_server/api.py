@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from volumehost.api.objects import TokenRequest
 from volumehost.testing.api_server.access import Access, Attributes
-from volumehost.testing.api_server.applying import Applications, apply
+from volumehost.testing.api_server.applying import apply
 from volumehost.testing.api_server.cluster import Cluster, view
 from volumehost.testing.api_server.deleting import delete, delete_collection, read_options
 from volumehost.testing.api_server.discovery import discover
@@ -18,6 +18,7 @@ from volumehost.testing.api_server.faults import Faults, Rule
 from volumehost.testing.api_server.incoming import as_struct, read_data, read_object
 from volumehost.testing.api_server.kinds import Binding, Eviction
 from volumehost.testing.api_server.messages import Answer, DroppedError, HttpRequest, answer, failure_answer
+from volumehost.testing.api_server.ownership import Manager, Ownership
 from volumehost.testing.api_server.patching import APPLY, read_patch
 from volumehost.testing.api_server.pod_calls import bind, evict
 from volumehost.testing.api_server.reading import get, list_objects
@@ -27,7 +28,7 @@ from volumehost.testing.api_server.routing import Route, route
 from volumehost.testing.api_server.storage import Document
 from volumehost.testing.api_server.users import User, Users, user_of
 from volumehost.testing.api_server.watching import Watches, error_line
-from volumehost.testing.api_server.writing import create, storage_resource, update
+from volumehost.testing.api_server.writing import Noted, create, storage_resource, update
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -45,7 +46,7 @@ class Api:
     watches: Watches
     faults: Faults
     requests: Requests
-    applications: Applications = field(default_factory=Applications)
+    ownership: Ownership = field(default_factory=Ownership)
 
     def answer(self, request: HttpRequest, is_gone: IsGone) -> Answer:
         """Answer a request, whatever it is; noted in the record.
@@ -182,7 +183,8 @@ class Api:
             return self._below(request, where, dry=dry)
         if not resource.known.stored:
             return answer(self._review(read_object(request, resource), user), 201)
-        stored = create(self.cluster, resource, where.namespace, read_object(request, resource), dry=dry)
+        document = read_object(request, resource)
+        stored = create(self.cluster, resource, where.namespace, document, dry=dry, noted=self._noted(request))
         return answer(view(resource, stored), 201)
 
     def _below(self, request: HttpRequest, where: Route, *, dry: bool) -> Answer:
@@ -218,18 +220,26 @@ class Api:
         if kept.create_on_update and self.cluster.storage.get(kept, key) is None:
             document["metadata"].pop("resourceVersion", None)
             document["metadata"].pop("uid", None)
-            made = create(self.cluster, resource, where.namespace, document, dry=dry)
+            made = create(self.cluster, resource, where.namespace, document, dry=dry, noted=self._noted(request))
             return answer(view(resource, made), 201)
         if kept is not resource:
             document |= {"apiVersion": kept.api_version}
-        return answer(view(resource, update(self.cluster, where, lambda _stored: document, dry=dry)))
+        stored = update(self.cluster, where, lambda _stored: document, dry=dry, noted=self._noted(request))
+        return answer(view(resource, stored))
 
     def _patch(self, request: HttpRequest, where: Route, resource: Resource, *, dry: bool) -> Answer:
         if request.content_type == APPLY:
-            stored, new = apply(self.cluster, self.applications, where, read_data(request), request.query, dry=dry)
+            stored, new = apply(self.cluster, self.ownership, where, read_data(request), request.query, dry=dry)
             return answer(view(resource, stored), 201 if new else 200)
-        stored = update(self.cluster, where, read_patch(request, resource), dry=dry)
+        change = read_patch(request, resource)
+        stored = update(self.cluster, where, change, dry=dry, noted=self._noted(request))
         return answer(view(resource, stored))
+
+    def _noted(self, request: HttpRequest) -> Noted:
+        """Has the changes that a request makes belong to whoever makes it."""
+        agent = request.headers.get("user-agent", "").partition("/")[0]
+        manager = Manager(request.query.get("fieldManager") or agent[:128] or "unknown")
+        return lambda old, new: self.ownership.written(manager, old, new, now=self.cluster.clock())
 
 
 def _is_dry(request: HttpRequest) -> bool:

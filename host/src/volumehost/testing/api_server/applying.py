@@ -1,7 +1,4 @@
-"""Server-side apply: each manager owns the fields that it applied, may take only its own away, and others' by force.
-
-Only what was applied is owned; what was written in other ways belongs to nobody here.
-"""
+"""Server-side apply: each manager owns the fields that it applied, may take only its own away, and others' by force."""
 
 from __future__ import annotations
 
@@ -13,48 +10,16 @@ from typing import Any
 from volumehost.testing.api_server.cluster import Cluster
 from volumehost.testing.api_server.failures import StatusError, bad_request
 from volumehost.testing.api_server.incoming import as_object
+from volumehost.testing.api_server.ownership import Manager, Ownership, Path, content, leaves, told, told_path
 from volumehost.testing.api_server.resources import Resource
 from volumehost.testing.api_server.routing import Route
 from volumehost.testing.api_server.storage import Document, Stored
-from volumehost.testing.api_server.strategic_patches import merge_key, strategic_patch
+from volumehost.testing.api_server.strategic_patches import strategic_patch
 from volumehost.testing.api_server.writing import create, update
-
-#: A field: names of fields, and for items of lists that are told apart by a key, the key and its value.
-Path = tuple[Any, ...]
-
-
-class Applications:
-    """Who applied which fields of which object. Its methods need the storage's lock."""
-
-    def __init__(self) -> None:
-        self._owned: dict[str, dict[str, set[Path]]] = {}
-
-    def conflicts(self, uid: str, manager: str, wanted: Mapping[Path, Any], there: Mapping[Path, Any]) -> list[Path]:
-        """Fields that others own and that would change, with their owners in front."""
-        return [
-            (owner, *path)
-            for owner, paths in self._owned.get(uid, {}).items()
-            for path in sorted(paths, key=str)
-            if owner != manager and path in wanted and there.get(path) != wanted[path]
-        ]
-
-    def dropped(self, uid: str, manager: str, wanted: Mapping[Path, Any]) -> list[Path]:
-        """Fields that the manager applied before and does not any more, and that nobody else owns."""
-        owners = self._owned.get(uid, {})
-        others = {path for owner, paths in owners.items() if owner != manager for path in paths}
-        return [path for path in owners.get(manager, ()) if path not in wanted and path not in others]
-
-    def note(self, uid: str, manager: str, wanted: Mapping[Path, Any], *, force: bool) -> None:
-        """Let the manager own what it has applied."""
-        owners = self._owned.setdefault(uid, {})
-        if force:
-            for paths in owners.values():
-                paths.difference_update(wanted)
-        owners[manager] = set(wanted)
 
 
 def apply(
-    cluster: Cluster, applications: Applications, route: Route, data: Any, query: Mapping[str, str], *, dry: bool
+    cluster: Cluster, ownership: Ownership, route: Route, data: Any, query: Mapping[str, str], *, dry: bool
 ) -> tuple[Stored, bool]:
     """Apply a configuration; the object, and whether it is new.
 
@@ -63,15 +28,17 @@ def apply(
     resource = route.resource
     if resource is None:
         raise AssertionError("only routes to resources come here")
-    manager, force = query.get("fieldManager", ""), query.get("force", "") == "true"
-    if not manager:
+    manager, force = Manager(query.get("fieldManager", ""), applies=True), query.get("force", "") == "true"
+    if not manager.name:
         raise bad_request(
             'PatchOptions.meta.k8s.io "" is invalid: fieldManager: Required value: is required for apply patch'
         )
     if not isinstance(data, dict) or not (data.get("apiVersion") and data.get("kind")):
         raise bad_request("invalid object type: apiVersion and kind must be set in an apply patch")
-    wanted = as_object(data, resource)
-    application = _Application(resource, applications, manager, force, wanted, _leaves(_content(wanted)))
+    wanted = as_object(data, resource, strict=query.get("fieldValidation") == "Strict")
+    if wanted["metadata"].pop("managedFields", None):
+        raise bad_request("metadata.managedFields must be nil")
+    application = _Application(resource, ownership, manager, force, wanted, leaves(content(wanted)))
     with cluster.storage.lock:
         key = (route.namespace if resource.namespaced else "", route.name)
         new = cluster.storage.get(resource, key) is None and not route.subresource
@@ -82,7 +49,7 @@ def apply(
             stored = update(cluster, route, application.merged, dry=dry)
         if not dry:
             uid = stored.document["metadata"]["uid"]
-            applications.note(uid, manager, application.fields, force=force)
+            ownership.applied(manager, uid, application.fields, force=force, now=cluster.clock())
     return stored, new
 
 
@@ -91,8 +58,8 @@ class _Application:
     """What one manager wants of an object."""
 
     resource: Resource
-    applications: Applications
-    manager: str
+    ownership: Ownership
+    manager: Manager
     force: bool
     wanted: Document
     fields: Mapping[Path, Any]
@@ -100,52 +67,28 @@ class _Application:
     def merged(self, there: Document) -> Document:
         """The stored object with what is wanted, and without what is not any more."""
         uid = there["metadata"]["uid"]
-        conflicts = self.applications.conflicts(uid, self.manager, self.fields, _leaves(_content(there)))
+        conflicts = list(self.ownership.conflicts(self.manager, uid, self.fields, leaves(content(there))))
         if conflicts and not self.force:
             raise _conflict(self.resource, conflicts)
         document = copy.deepcopy(there)
-        for path in self.applications.dropped(uid, self.manager, self.fields):
+        for path in self.ownership.dropped(self.manager, uid, self.fields):
             _take(document, path)
         return as_object(strategic_patch(document, self.wanted), self.resource)
 
 
-def _conflict(resource: Resource, conflicts: list[Path]) -> StatusError:
-    causes = [
-        {
-            "reason": "FieldManagerConflict",
-            "message": f'conflict with "{owner}" using {resource.api_version}',
-            "field": "".join(f".{part}" if isinstance(part, str) else f'[{part[0]}="{part[1]}"]' for part in path),
-        }
-        for owner, *path in conflicts
-    ]
-    count = f"{len(causes)} conflict{'s' if len(causes) > 1 else ''}"
-    told = ", ".join(f"{cause['message']}: {cause['field']}" for cause in causes)
-    return StatusError(409, f"Apply failed with {count}: {told}", details={"causes": causes})
-
-
-def _content(document: Document) -> Document:
-    """The document without what names it, which nobody owns."""
-    metadata = {
-        key: value
-        for key, value in document.get("metadata", {}).items()
-        if key in ("labels", "annotations", "finalizers", "ownerReferences")
-    }
-    return {key: value for key, value in document.items() if key not in ("apiVersion", "kind")} | {"metadata": metadata}
-
-
-def _leaves(value: Any, path: Path = (), field: str = "") -> dict[Path, Any]:
-    """Every field with its value; lists without a key are one field."""
-    found: dict[Path, Any] = {}
-    key = merge_key(field)
-    if isinstance(value, Mapping) and value:
-        for name, item in value.items():
-            found |= _leaves(item, (*path, name), name)
-    elif isinstance(value, list) and key and all(isinstance(item, Mapping) and key in item for item in value):
-        for item in value:
-            found |= _leaves(item, (*path, (key, item[key])))
-    elif path and value != {}:
-        found[path] = value
-    return found
+def _conflict(resource: Resource, conflicts: list[tuple[Manager, float, list[Path]]]) -> StatusError:
+    causes = []
+    texts = []
+    for owner, since, paths in conflicts:
+        name = told(owner, since, resource.api_version)
+        fields = [told_path(path) for path in paths]
+        causes += [
+            {"reason": "FieldManagerConflict", "message": f"conflict with {name}", "field": field} for field in fields
+        ]
+        one = len(fields) == 1
+        texts.append(f"conflict with {name}: {fields[0]}" if one else "\n- ".join([f"conflicts with {name}:", *fields]))
+    count = "1 conflict" if len(causes) == 1 else f"{len(causes)} conflicts"
+    return StatusError(409, f"Apply failed with {count}: " + "\n".join(texts), details={"causes": causes})
 
 
 def _take(document: Any, path: Path) -> None:

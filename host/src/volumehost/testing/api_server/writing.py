@@ -25,7 +25,23 @@ _OWNED = (
 _LONGEST_BASE = 58
 
 
-def create(cluster: Cluster, resource: Resource, namespace: str, document: Document, *, dry: bool = False) -> Stored:
+#: Told of the state before, None for a new object, and of the one after.
+Noted = Callable[[Document | None, Document], None]
+
+
+def _unnoted(_old: Document | None, _new: Document) -> None:
+    pass
+
+
+def create(
+    cluster: Cluster,
+    resource: Resource,
+    namespace: str,
+    document: Document,
+    *,
+    dry: bool = False,
+    noted: Noted = _unnoted,
+) -> Stored:
     """Make a new object of a document that was read for this.
 
     :raises StatusError: there is one, or its namespace is not there, or it breaks a rule.
@@ -49,7 +65,10 @@ def create(cluster: Cluster, resource: Resource, namespace: str, document: Docum
         document = _new_document(cluster, resource, document)
         if cluster.storage.get(resource, (metadata.get("namespace", ""), metadata["name"])) is not None:
             raise already_exists(resource, metadata["name"])
-        return Stored(document, 0) if dry else cluster.storage.put(resource, document)
+        if dry:
+            return Stored(document, 0)
+        noted(None, document)
+        return cluster.storage.put(resource, document)
 
 
 def _place(resource: Resource, metadata: Document, namespace: str) -> None:
@@ -87,11 +106,10 @@ def update(
     change: Callable[[Document], Document],
     *,
     dry: bool = False,
-    conditional: bool = True,
+    noted: Noted = _unnoted,
 ) -> Stored:
     """Replace an object, or its status, by what ``change`` makes of the stored one.
 
-    :param conditional: whether the change must name the version which it was made for where the resource asks that.
     :raises StatusError: there is no such object, it has changed, or the change breaks a rule.
     """
     resource = storage_resource(route)
@@ -99,13 +117,15 @@ def update(
     with cluster.storage.lock:
         stored = cluster.existing(resource, key)
         document = copy.deepcopy(change(stored.document))
-        check_identity(resource, document, stored.document, conditional=conditional)
+        _check_identity(resource, document, stored.document)
         if route.subresource == "finalize":
             document = copy.deepcopy(stored.document) | {"spec": document.get("spec", {})}
         elif route.subresource == "status":
             document = _status_document(cluster, resource, document, stored.document)
         else:
             document = _replaced_document(cluster, resource, document, stored.document)
+        if not dry:
+            noted(stored.document, document)
         return keep(cluster, resource, key, stored, document, dry=dry)
 
 
@@ -135,7 +155,7 @@ def storage_resource(route: Route) -> Resource:
     return find("events") if route.resource.qualified == "events.events.k8s.io" else route.resource
 
 
-def check_identity(resource: Resource, document: Document, old: Document, *, conditional: bool) -> None:
+def _check_identity(resource: Resource, document: Document, old: Document) -> None:
     """Refuse what was meant for another object or for another state.
 
     :raises StatusError: it was (400, 409, 422).
@@ -147,7 +167,7 @@ def check_identity(resource: Resource, document: Document, old: Document, *, con
     if new.get("namespace", kept.get("namespace")) != kept.get("namespace"):
         raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
     version = new.get("resourceVersion", "")
-    if not version and conditional and not resource.unconditional_update:
+    if not version and not resource.unconditional_update:
         text = "Invalid value: 0: must be specified for an update"
         raise invalid(resource, name, [("metadata.resourceVersion", text)])
     if new.get("uid", kept["uid"]) != kept["uid"]:

@@ -4,6 +4,7 @@ import pytest
 
 from volumehost.api.objects import Node
 from volumehost.node.states import Attachability
+from volumehost.testing.api_server import Rule
 
 pytestmark = pytest.mark.root
 
@@ -202,3 +203,42 @@ def test_drained_nothing_is_in_use_though_it_is_wanted(cluster, node_of, disk, c
     node.drain(timeout=20)
     assert cluster.in_use() == []
     assert mounts() == []
+
+
+def test_verify04_a_pod_that_comes_while_the_volume_is_being_withdrawn_waits_until_it_is_in_use_again(
+    cluster, node_of, disk, claimed, volume, until
+):
+    """The controller may detach it from the moment on that it is not listed, which may be any while a write is sent."""
+    plugin = disk()
+    cluster.add_node()
+    node = node_of(plugin)
+    claimed(cluster.api)
+    first = cluster.run_pod("first")
+    node.sync_pod(first)
+    until(lambda: cluster.in_use() == [volume])
+    cluster.attach(volume)
+    assert node.wait_for_pod(first, timeout=20).ready
+    answered = []
+    writes = lambda: cluster.server.requests.all(verb="patch", resource="nodes/status")  # noqa: E731
+    plugin.trouble["wait_for_attach"] = lambda: answered.append([request.code for request in writes()])
+    cluster.server.faults.add(Rule(verb="patch", resource="nodes/status", delay=0.5))
+    cluster.server.requests.clear()
+    node.end_pod(first.metadata.uid, "default", "first")
+    until(writes)
+    second = cluster.run_pod("second")
+    node.sync_pod(second)
+    assert node.wait_for_pod(second, timeout=20).ready
+    assert answered == [[200, 200]]
+    assert cluster.in_use() == [volume]
+
+
+def test_a_write_whose_answer_is_lost_is_made_again(cluster, node_of, disk, claimed, volume, until):
+    """Whether it came about is not known: what the cache says then is no reason to leave it."""
+    cluster.add_node()
+    node = node_of(disk())
+    claimed(cluster.api)
+    cluster.server.faults.add(Rule(verb="patch", resource="nodes/status", drop=True, when="after"))
+    node.sync_pod(cluster.run_pod())
+    until(lambda: cluster.server.requests.count(verb="patch", resource="nodes/status") == 2)
+    until(lambda: not node.parts.services.attachments.problem)
+    assert cluster.in_use() == [volume]

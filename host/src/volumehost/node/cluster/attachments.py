@@ -6,6 +6,7 @@ It follows the Node object by a watch, and writes to it only what has changed.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import random
 import threading
@@ -13,7 +14,13 @@ import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from volumehost.errors import ConflictError, InvalidObjectError, ObjectNotFoundError, VolumeHostError
+from volumehost.errors import (
+    ConflictError,
+    InvalidObjectError,
+    ObjectNotFoundError,
+    PluginLookupError,
+    VolumeHostError,
+)
 from volumehost.node.cluster.node_view import MANAGED_ANNOTATION, NodeView, changed_volumes
 from volumehost.node.cluster.node_watch import RETRY_MAXIMUM_SECONDS, RETRY_SECONDS, NodeWatch
 from volumehost.node.operations import plugin_user
@@ -61,8 +68,10 @@ class ControllerAttachments:
         self._node: NodeView | None = None
         self._refusal = ""
         self._watch = NodeWatch(node_name, api, self._seen)
-        #: What was written last, and whether it was said that somebody else writes the same.
+        #: What was written last, or is being written; whether that failed, so that it may have come about or not; and
+        #: whether it was said that somebody else writes the same.
         self._written: frozenset[str] | None = None
+        self._unsure = False
         self._told_of_others = False
         self._wake = threading.Event()
         self._passed = threading.Event()
@@ -91,24 +100,34 @@ class ControllerAttachments:
 
     def may_be_used(self, volume: str) -> bool:
         """Whether the volume is reported as in use and attached; the manager hears when that changes."""
-        node = self._node
-        if node is not None and volume in node.usable:
-            return True
-        if node is None or volume not in node.in_use:
+        with self._lock:
+            usable = self._usable(volume) is not None
+        if not usable:
             self.wake()
-        return False
+        return usable
+
+    def _usable(self, volume: str) -> NodeView | None:
+        """The state by which the volume may be used. None while it is just being taken out of those in use: the
+        controller may detach it from then on. Called with the lock.
+        """
+        node, written = self._node, self._written
+        if node is None or volume not in node.usable or (written is not None and volume not in written):
+            return None
+        return node
 
     def device_path(self, volume: str) -> str | None:
         """The device path that node status has for an attached volume, "" too is one (VERIFY-03); None without one."""
-        node = self._node
-        return node.attached.get(volume) if node is not None and volume in node.in_use else None
+        with self._lock:
+            node = self._usable(volume)
+        return node.attached.get(volume) if node is not None else None
 
     def waits_for(self, volume: str) -> str:
         """What has to happen before the volume may be used, "" for nothing."""
         node = self._node
         if node is None:
             return self.problem or f"the Node object {self._node_name}, which is not known yet"
-        if volume not in node.in_use:
+        written = self._written
+        if volume not in node.in_use or (written is not None and volume not in written):
             told = f": {self._refusal}" if self._refusal else ""
             return f"node status to list it in volumesInUse{told}"
         if volume not in node.attached:
@@ -122,10 +141,11 @@ class ControllerAttachments:
             return
         services.actual.mark_detached(volume.name)
         services.note({"v": volume.name, "gone": True})
-        plugin = services.plugins.find_attachable_plugin_by_name(volume.plugin_name)
-        if plugin is not None:
-            plugin.release(plugin_user(volume.name, ""))
         self.wake()
+        with contextlib.suppress(PluginLookupError):  # it has been uninstalled: nobody is held up
+            plugin = services.plugins.find_attachable_plugin_by_name(volume.plugin_name)
+            if plugin is not None:
+                plugin.release(plugin_user(volume.name, ""))
 
     @property
     def problem(self) -> str:
@@ -245,15 +265,21 @@ class ControllerAttachments:
             self._patched(lambda: api.patch(Node, self._node_name, change))
         if self._services is not None and (settled := self._resolve(self._services, node)):
             self.changed(settled)
-        wanted = self.in_use()
-        if not self.complete():
-            wanted |= node.in_use
-        if wanted == node.in_use:
-            return
+        with self._lock:  # who is told that a volume may be used is either in this, or told after it
+            node = self._node
+            if node is None:
+                return
+            wanted = self.in_use()
+            if not self.complete():
+                wanted |= node.in_use
+            self._written = frozenset(wanted)
+            if wanted == node.in_use and not self._unsure:
+                return
+            self._unsure = True
         status = {"metadata": {"uid": node.uid}, "status": {"volumesInUse": sorted(wanted) or None}}
         patcher: StatusPatcher = api  # type: ignore[assignment]  # the client of a cluster has it
-        self._written = frozenset(wanted)
         self._patched(lambda: patcher.patch_status(Node, self._node_name, status))
+        self._unsure = False
 
     def _patched(self, patch: Callable[[], Node]) -> None:
         try:

@@ -403,6 +403,24 @@ def test_failures_of_one_round_count_once() -> None:
     assert gate.wait_for_turn(stop) is None
 
 
+def test_after_a_broken_connection_one_asks_for_all() -> None:
+    clock = Clock()
+    gate = RequestGate(first=1, most=100, clock=clock)
+    gate.doubt()
+    gate.doubt()
+    go = threading.Event()
+    turn = gate.wait_for_turn(go)
+    assert turn is not None
+    with ThreadPoolExecutor(1) as pool:
+        other = pool.submit(gate.wait_for_turn, go)
+        assert not other.done()
+        gate.went_live()
+        assert other.result(PATIENCE) is not None
+    # Calls that go through are not held up.
+    gate.doubt()
+    gate.enter()
+
+
 def test_what_concerns_one_call_closes_nothing() -> None:
     gate = RequestGate(clock=Clock())
     gate.went_live()

@@ -25,7 +25,7 @@ from volumehost.errors import (
 )
 
 #: The first and the longest pause, in seconds.
-FIRST, MOST = 1.0, 30.0
+FIRST, MOST = 1.0, 15.0
 #: After so many failures in a row calls are not made any more until it is time.
 _PATIENCE = 3
 #: How often waiting informers look whether somebody succeeded, in seconds.
@@ -101,6 +101,13 @@ class RequestGate:
             self._pause = max(self._backoff.next(), wanted)
             self._closed_until = self._clock() + self._pause
             return True
+
+    def doubt(self) -> None:
+        """A connection broke: one asks whether the server is there, the others wait for what comes of that."""
+        with self._lock:
+            if not self._backoff.failures:
+                self._pause = self._backoff.next()
+                self._closed_until = self._clock()
 
     def went_live(self) -> None:
         """A watch has begun."""

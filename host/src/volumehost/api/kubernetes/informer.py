@@ -200,6 +200,8 @@ class Informer(Generic[T]):
                 if self.stopped or self._client.caller.closed:
                     break
                 pause = self._failed(error)
+                if self._opened and not isinstance(error, GoneError):
+                    self._gate.doubt()
                 denied = isinstance(error, _DENIED)
                 if self._gate.refused(turn, error) and not self._opened and not denied:
                     pause = 0.0  # the gate makes it wait, and lets it go on as soon as another one succeeds

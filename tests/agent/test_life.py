@@ -105,12 +105,13 @@ def make_holder(root):
             pass
 
 
-def test_systemd_is_told_what_happens(running_agent):
+def test_systemd_is_told_what_happens(running_agent, until):
     agent = running_agent(environment={"WATCHDOG_USEC": "300000"})
     agent.wait_told(lambda state: state.get("WATCHDOG") == "1", "that it is alive")
     agent.wait_told(lambda state: state.get("STATUS") == "0 pods with volumes", "what there is")
     agent.signal(signal.SIGHUP)
     agent.wait_told(lambda state: "RELOADING" in state and state["MONOTONIC_USEC"].isdecimal(), "that it looks anew")
+    until(lambda: sum("READY" in state for state in agent.told) == 2, what="that it has looked")
     assert agent.stop() == 0
     order = [next(iter(state)) for state in agent.told]
     assert order.index("READY") < order.index("RELOADING") < order.index("STOPPING")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 from typing import Any
 
 import pytest
 
 from volumehost.api.convert import to_wire
 from volumehost.api.kubernetes import KubernetesClient, paging
+from volumehost.api.kubernetes.bulk import without_collecting
 from volumehost.api.objects import ConfigMap, CSINode, Node, ObjectMeta, Pod, Taint, VolumeAttachment
 from volumehost.errors import ConflictError, GoneError
 from volumehost.testing.api_server import ApiServer, Rule
@@ -202,3 +204,20 @@ def test_attachments_keep_their_status_apart(server: ApiServer, kubernetes_clien
     made.status.attached = True
     assert not kubernetes_client.replace(made).status.attached
     assert kubernetes_client.replace_status(made).status.attached
+
+
+def test_the_garbage_collector_rests_only_while_lists_are_read(
+    server: ApiServer, kubernetes_client: KubernetesClient
+) -> None:
+    with without_collecting():
+        assert not gc.isenabled()
+        kubernetes_client.list(ConfigMap)
+        assert not gc.isenabled()
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        with without_collecting():
+            pass
+        assert not gc.isenabled()
+    finally:
+        gc.enable()

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Self
 from volumehost.errors import FailedPreconditionError
 from volumehost.node.assembly import Settings
 from volumehost.node.at_work import AtWork, begin
-from volumehost.node.pod_objects import DEFAULT_NAMESPACE, apply_pod
+from volumehost.node.pod_objects import DEFAULT_NAMESPACE, apply_pod, bound_pod
 
 if TYPE_CHECKING:
     from volumehost.api.client import ApiClient
@@ -209,6 +209,8 @@ class VolumeManager:
     def mount_pod(self, pod: object, *, timeout: float = POD_TIMEOUT, attempts: int | None = None) -> PodStatus:
         """Put the pod into the API, mount every volume that a container uses, and wait until that is done.
 
+        In a cluster the pod must be there, bound to this node.
+
         Other pods are left as they are.
 
         :param pod: a Pod, a mapping in wire form, JSON text, or a model of the ``kubernetes`` client.
@@ -220,7 +222,8 @@ class VolumeManager:
         :raises WaitTimeoutError: not all were mounted in time; they are tried further while the manager is at work.
         """
         self._check_privileges()
-        stored = apply_pod(self._now.api, pod)
+        api = self._now.api
+        stored = bound_pod(api, pod, self.host.get_node_name()) if self._settings.cluster else apply_pod(api, pod)
         self._now.mounting.begin(stored, at_once=True)
         return self._now.mounting.wait(stored, timeout, attempts)
 

@@ -54,6 +54,27 @@ def apply_pod(api: ApiClient, thing: object) -> Pod:
         return _as_pod(apply_object(api, Pod, merged).object)
 
 
+def bound_pod(api: ApiClient, thing: object, node_name: str) -> Pod:
+    """The pod as a cluster has it, which says itself where it runs; nothing is written.
+
+    :param thing: as for :func:`apply_pod`; its name and namespace count.
+    :raises ObjectNotFoundError: the cluster has no such pod.
+    :raises FailedPreconditionError: it is not bound to this node.
+    """
+    from volumehost.api.convert import to_object, wire_mapping
+    from volumehost.api.objects import Pod
+
+    given = to_object(Pod, _as_manifest(wire_mapping(Pod, thing))).metadata
+    pod = api.get(Pod, given.name, given.namespace or DEFAULT_NAMESPACE)
+    if pod.spec.node_name != node_name:
+        label = f"{pod.metadata.namespace}/{pod.metadata.name}"
+        where = f"it is bound to {pod.spec.node_name}" if pod.spec.node_name else "it is bound to no node"
+        raise FailedPreconditionError(
+            f"{where}, and this is {node_name}", action=f"mounting pod {label}", subject=label
+        )
+    return pod
+
+
 def keep_pod(api: ApiClient, name: str, namespace: str) -> Pod:
     """Put our finalizer on a pod that is in the API already, before its volumes are mounted; returns the pod.
 

@@ -2,7 +2,9 @@
 
 import pytest
 
-from volumehost.api.objects import Node
+from volumehost.api.convert import to_object
+from volumehost.api.objects import Node, Pod
+from volumehost.errors import FailedPreconditionError, ObjectNotFoundError
 from volumehost.node.states import Attachability
 from volumehost.testing.api_server import Rule
 
@@ -242,3 +244,18 @@ def test_a_write_whose_answer_is_lost_is_made_again(cluster, node_of, disk, clai
     until(lambda: cluster.server.requests.count(verb="patch", resource="nodes/status") == 2)
     until(lambda: not node.parts.services.attachments.problem)
     assert cluster.in_use() == [volume]
+
+
+def test_a_pod_is_mounted_as_the_cluster_has_it_and_only_where_it_is_bound(cluster, node_of, bind, nfs, data):
+    cluster.add_node()
+    node = node_of(bind())
+    container = {"name": "c", "image": "i", "volumeMounts": [{"name": "v", "mountPath": "/v"}]}
+    here = {"nodeName": "n1", "containers": [container], "volumes": [nfs()]}
+    for name, spec in (("web", here), ("elsewhere", {**here, "nodeName": "n2"})):
+        cluster.api.create(to_object(Pod, {"metadata": {"name": name, "namespace": "default"}, "spec": spec}))
+    assert node.mount_pod({"metadata": {"name": "web"}}, timeout=20).ready
+    assert cluster.api.get(Pod, "web", "default").metadata.finalizers == []
+    with pytest.raises(FailedPreconditionError, match="bound to n2, and this is n1"):
+        node.mount_pod({"metadata": {"name": "elsewhere"}})
+    with pytest.raises(ObjectNotFoundError):
+        node.mount_pod({"metadata": {"name": "none"}})

@@ -144,13 +144,14 @@ def test_br83_when_the_time_is_over_it_says_what_is_missing_and_where_it_stands(
     volumehost, waiting_pod, gate: Path
 ) -> None:
     volumehost.environment["GATE_SECONDS"] = "4"
-    done = volumehost("mount", "-f", waiting_pod, "--timeout", "1s")
+    done = volumehost("mount", "-f", waiting_pod, "--timeout", "3s")
     assert done.code == 4
     assert "waiting for the volumes of pod default/web" in done.err
     assert "volume slow (acme.example.com/gated, acme-gated 1.0): mounting" in done.err
     assert "volume quick" not in done.err
     states = {line.split()[0]: line.split()[2] for line in done.lines()[1:]}
     assert states == {"slow": "mounting", "quick": "mounted"}
+    gate.touch()
     assert volumehost("mount", "web").code == 0
 
 

@@ -395,7 +395,8 @@ def test_attach02_every_pod_that_waits_is_told(node_of, disk):
             node.mount_pod(_pod(name), timeout=20, attempts=attempts)
     plugin.trouble.clear()
     for name in ("one", "two"):
-        assert node.wait_for_pod(node.api.get(Pod, name, "default"), timeout=30).ready
+        node.sync_pod(pod := node.api.get(Pod, name, "default"))  # at once, whatever the delay has grown to
+        assert node.wait_for_pod(pod, timeout=30).ready
     node.host.flush_events(10)
     told = {
         (event.involved_object.name, event.reason)

@@ -89,6 +89,14 @@ class TestAnswers:
         assert time.monotonic() - started >= 0.05
 
 
+def test_time_of_the_server(connect) -> None:
+    """Clock skew: objects, tokens and answers have the time that the server believes in."""
+    with ApiServer(clock=lambda: 0.0) as server:
+        reply = connect(server).get("/api/v1/namespaces/default")
+    assert reply.metadata["creationTimestamp"] == "1970-01-01T00:00:00Z"
+    assert reply.headers["Date"] == "Thu, 01 Jan 1970 00:00:00 GMT"
+
+
 class TestConnections:
     def test_dropped_before_the_work(self, server, http, config_map) -> None:
         server.faults.add(Rule(verb="create", drop=True))
@@ -99,6 +107,12 @@ class TestConnections:
     def test_dropped_after_the_work(self, server, http, config_map) -> None:
         server.faults.add(Rule(verb="create", drop=True, when="after"))
         with pytest.raises(ConnectionResetError):
+            http.post(MAPS, config_map)
+        assert server.objects.get("configmaps", "settings")
+
+    def test_answer_that_breaks_off(self, server, http, config_map) -> None:
+        server.faults.add(Rule(verb="create", truncate=True))
+        with pytest.raises((ConnectionResetError, HTTPException)):
             http.post(MAPS, config_map)
         assert server.objects.get("configmaps", "settings")
 

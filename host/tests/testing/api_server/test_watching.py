@@ -46,13 +46,11 @@ def test_present_objects_come_first_without_a_version(server, http, version) -> 
 
 
 def test_timeout_ends_the_stream_in_good_order(http) -> None:
-    with http.watch(MAPS, timeoutSeconds=1, resourceVersion=version_of(http)) as events:
-        assert list(events) == []
-
-
-def test_timeout_tells_those_who_want_bookmarks(http) -> None:
-    with http.watch(MAPS, timeoutSeconds=1, allowWatchBookmarks="true", resourceVersion=version_of(http)) as events:
-        assert [event["type"] for event in events] == ["BOOKMARK"]
+    """Those who want bookmarks get a last one."""
+    query = {"timeoutSeconds": 1, "resourceVersion": version_of(http)}
+    with http.watch(MAPS, **query) as plain, http.watch(MAPS, allowWatchBookmarks="true", **query) as marked:
+        assert list(plain) == []
+        assert [event["type"] for event in marked] == ["BOOKMARK"]
 
 
 def test_bookmarks_come_from_time_to_time(connect) -> None:

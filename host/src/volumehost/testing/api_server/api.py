@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from email.utils import formatdate
 
 from volumehost.api.objects import TokenRequest
 from volumehost.testing.api_server.access import Access, Attributes
@@ -73,6 +74,7 @@ class Api:
             _LOGGER.exception("%s %s", request.method, request.target)
             found = failure_answer(StatusError(500, f"Internal error occurred: {error!r}"))
         record.code = found.code
+        found.headers["Date"] = formatdate(self.cluster.clock(), usegmt=True)
         return found
 
     def _answer(self, request: HttpRequest, record: Request, is_gone: IsGone) -> Answer:
@@ -92,9 +94,10 @@ class Api:
             if found.stream is not None:
                 found.stream = self._cut(found.stream, rule, is_gone)
             return found
-        if rule.when == "before":
+        if rule.when == "before" and not rule.truncate:
             return self._misbehave(rule, is_gone) or self._work(request, where, user, is_gone)
         done = self._work(request, where, user, is_gone)
+        done.cut = rule.truncate and done.stream is None
         return self._misbehave(rule, is_gone) or done
 
     def _user(self, request: HttpRequest) -> User:

@@ -10,7 +10,6 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Mapping
-from email.utils import formatdate
 from http import HTTPStatus
 from typing import Any, BinaryIO
 
@@ -158,7 +157,10 @@ class _Connection:
         if found.stream is not None:
             self._send_stream(found)
             return keep
-        self._socket.sendall(_head(found, keep=keep) + (b"" if request.method == "HEAD" else found.body))
+        if found.cut:
+            self._socket.sendall(_head(found, keep=keep) + found.body[: len(found.body) // 2])
+            raise DroppedError
+        self._socket.sendall(_head(found, keep=keep) + found.body)
         return keep
 
     def _read(self, reader: BinaryIO) -> HttpRequest | None:
@@ -233,7 +235,6 @@ def _head(found: Answer, *, keep: bool) -> bytes:
     headers = {
         "Content-Type": found.content_type,
         "Cache-Control": "no-cache, private",
-        "Date": formatdate(usegmt=True),
         **({"Transfer-Encoding": "chunked"} if found.stream is not None else {"Content-Length": str(len(found.body))}),
         **({} if keep else {"Connection": "close"}),
         **found.headers,

@@ -22,6 +22,8 @@ class Rule:
     usual one for the code), and ``retry_after`` seconds as a header and in the details. A body without a code comes
     with 200.
 
+    ``truncate`` has the work done and the connection reset in the middle of the answer.
+
     ``when="after"`` has all that happen after the work is done, so that a failure is a lie and a reset loses the
     answer; ``"before"`` has it happen before, and no work is done.
 

@@ -47,7 +47,7 @@ def _nothing() -> None:
 @dataclass(slots=True)
 class Answer:
     """What is answered. With ``stream`` the body comes in chunks, as long as it gives some; ``finish`` is called when
-    nobody reads it any more.
+    nobody reads it any more. ``cut`` has the connection reset in the middle of the body.
     """
 
     code: int
@@ -55,6 +55,7 @@ class Answer:
     content_type: str = JSON
     headers: dict[str, str] = field(default_factory=dict)
     stream: Iterator[bytes] | None = None
+    cut: bool = False
     finish: Callable[[], None] = _nothing
 
 

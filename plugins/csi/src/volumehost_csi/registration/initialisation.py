@@ -23,7 +23,7 @@ UNREACHABLE_PAUSE = 1.0
 _JITTER = 0.1
 
 #: How often it is looked whether the objects still say what they should, in seconds.
-REPAIR_SECONDS = 15.0
+REPAIR_SECONDS = 5.0
 
 
 class CSINodeInitialisation:

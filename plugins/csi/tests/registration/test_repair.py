@@ -7,7 +7,6 @@ import pytest
 from volumehost.api.objects import CSINode, Node, ObjectMeta
 from volumehost.errors import ObjectNotFoundError, StoreError
 from volumehost_csi.client import NodeInfo
-from volumehost_csi.registration import initialisation
 from volumehost_csi.registration.initialisation import CSINodeInitialisation
 from volumehost_csi.registration.node_info import NodeInfoManager
 from volumehost_csi.registration.node_object import NODE_ID_ANNOTATION, TopologyCollisionError
@@ -86,8 +85,7 @@ def test_one_driver_that_contradicts_a_label_does_not_keep_the_others(manager, a
 
 
 def test_the_loop_repairs_and_the_node_is_not_ready_while_it_cannot(manager, api, host, wait_until, monkeypatch):
-    monkeypatch.setattr(initialisation, "REPAIR_SECONDS", 0.01)
-    running = CSINodeInitialisation(host, manager)
+    running = CSINodeInitialisation(host, manager, repair_seconds=0.01)
     running.start()
     wait_until(lambda: host.kubelet_error is None, "ready")
     with monkeypatch.context() as broken:

@@ -22,15 +22,21 @@ LONGEST_PAUSE = 15.0
 UNREACHABLE_PAUSE = 1.0
 _JITTER = 0.1
 
-#: How often it is looked whether the objects still say what they should, in seconds.
+#: How often it is looked whether the objects still say what they should, in seconds: in a cluster, where they are kept
+#: in memory, and where nobody but this host has a store.
 REPAIR_SECONDS = 5.0
+STANDALONE_REPAIR_SECONDS = 60.0
 
 
 class CSINodeInitialisation:
     """Tries until it works or is stopped; never ends the process (CSI-NIM-02 improved)."""
 
-    def __init__(self, host: KubeletVolumeHost, node_info: NodeInfoManager) -> None:
+    def __init__(
+        self, host: KubeletVolumeHost, node_info: NodeInfoManager, *, repair_seconds: float = REPAIR_SECONDS
+    ) -> None:
+        """:param repair_seconds: how often it is looked whether the objects still say what they should."""
         self._host = host
+        self._repair_seconds = repair_seconds
         self._node_info = node_info
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
@@ -68,7 +74,7 @@ class CSINodeInitialisation:
 
     def _keep_right(self) -> None:
         told = ""
-        while not self._stop.wait(REPAIR_SECONDS * (1 + random.uniform(0, _JITTER))):  # noqa: S311 - no secret
+        while not self._stop.wait(self._repair_seconds * (1 + random.uniform(0, _JITTER))):  # noqa: S311 - no secret
             try:
                 self._node_info.repair()
             except Exception as error:  # noqa: BLE001 - as above

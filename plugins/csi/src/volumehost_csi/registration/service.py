@@ -10,7 +10,11 @@ from volumehost.errors import ApiError, NotAvailableOnHostError
 from volumehost.volume_host import AttachDetachVolumeHost, KubeletVolumeHost
 from volumehost_csi.registration.allocatable import AllocatableUpdater
 from volumehost_csi.registration.handler import CSIRegistrationHandler
-from volumehost_csi.registration.initialisation import CSINodeInitialisation
+from volumehost_csi.registration.initialisation import (
+    REPAIR_SECONDS,
+    STANDALONE_REPAIR_SECONDS,
+    CSINodeInitialisation,
+)
 from volumehost_csi.registration.manager import PluginManager
 from volumehost_csi.registration.node_info import NodeInfoManager
 from volumehost_csi.registration.operations import CSI_PLUGIN
@@ -48,7 +52,8 @@ class Registration:
         self.handler = CSIRegistrationHandler(store, self.node_info, metrics=metrics)
         self.manager = PluginManager(host.get_plugins_registry_dir(), {CSI_PLUGIN: self.handler})
         self.updater = AllocatableUpdater(store, self.handler, lambda name: host.csi_driver_lister().get(name))
-        self._initialisation = CSINodeInitialisation(host, self.node_info)
+        repair_seconds = STANDALONE_REPAIR_SECONDS if standalone else REPAIR_SECONDS
+        self._initialisation = CSINodeInitialisation(host, self.node_info, repair_seconds=repair_seconds)
         store.subscribe(self.manager.retry_refused)
         self._lock = threading.Lock()
         self._started = False

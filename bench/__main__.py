@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from bench import csi, csi_node, isolation, loading, loop, memory, mounting, node, restart, scale, starting
+from bench import csi, csi_node, isolation, kubernetes, loading, loop, memory, mounting, node, restart, scale, starting
 from bench.measuring import Figure
 from bench.report import table
 from volumehost.testing.namespaces import enter_private_mount_namespace, why_not_private
@@ -22,6 +22,7 @@ ROOMS: dict[str, tuple[str, Callable[[], list[Figure]], bool]] = {
     "csi": ("CSI", csi.figures, True),
     "csi-node": ("CSI volumes through the volume manager", csi_node.figures, True),
     "isolation": ("One hung driver among ten", isolation.figures, True),
+    "kubernetes": ("On an API server", lambda: list(kubernetes.figures()), True),
     "memory": ("Memory", memory.figures, True),
     "loop": ("Loop driver", loop.figures, True),
 }

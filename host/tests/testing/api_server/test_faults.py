@@ -206,6 +206,18 @@ class TestStopping:
         watch.close()
         assert not left
 
+    def test_a_client_that_does_not_read_does_not_hold_it(self, connect) -> None:
+        with ApiServer() as server:
+            data = {"a": "x" * 500_000}
+            for index in range(60):  # more than fits between the two
+                metadata = {"name": f"m{index}"}
+                server.objects.put({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
+            response = connect(server).send("GET", MAPS)
+            before = {thread for thread in threading.enumerate() if thread.name.startswith("api-")}
+        response.close()
+        assert before
+        assert not {thread for thread in before if thread.is_alive()}
+
 
 class TestRecord:
     def test_who_did_what(self, server, http, config_map) -> None:

@@ -20,6 +20,8 @@ Handler = Callable[[HttpRequest, Callable[[], bool]], Answer]
 _HOST = "127.0.0.1"
 _MAX_LINE = 64 * 1024
 _PATIENCE = 5.0
+#: How long a connection has to end by itself once it was reset, in seconds.
+_GRACE = 0.3
 
 
 class Listener:
@@ -73,10 +75,14 @@ class Listener:
         for connection in connections:
             connection.reset()
         self._wake()
-        deadline = time.monotonic() + _PATIENCE
-        for connection in connections:
-            if connection.thread is not threading.current_thread():
-                connection.thread.join(max(0.0, deadline - time.monotonic()))
+        waiting = [connection for connection in connections if connection.thread is not threading.current_thread()]
+        deadline = time.monotonic() + _GRACE
+        for connection in waiting:
+            connection.thread.join(max(0.0, deadline - time.monotonic()))
+        for connection in waiting:
+            if connection.thread.is_alive():
+                connection.unblock()
+                connection.thread.join(_PATIENCE)
 
     def _accept(self, listening: socket.socket) -> None:
         while True:
@@ -130,6 +136,11 @@ class _Connection:
             # To linger for no time makes the close a reset; the read side wakes whoever reads.
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             self._socket.shutdown(socket.SHUT_RD)
+
+    def unblock(self) -> None:
+        """End it with an end rather than a reset, when its thread is stuck since the other side does not read."""
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
 
     def _run(self) -> None:
         try:

@@ -53,6 +53,7 @@ class Work:
         from volumehost.api.kubernetes import CachedClient
 
         self._given = plugins
+        self._drivers = settings.drivers
         self.cached: CachedClient = CachedClient(client, [])
         self.api = FencedClient(self.cached, term).client
         live = FencedClient(client, term).client
@@ -78,7 +79,10 @@ class Work:
         return self._cluster.world
 
     def start(self) -> None:
-        """Load the plugins, and begin to watch and to work; does not wait for the API."""
+        """Load the plugins, and begin to watch and to work; does not wait for the API.
+
+        :raises StorageDriverError: a driver cannot be served as it is given.
+        """
         from volumehost.loader.prober import EntryPointProber
 
         self.cached.start()
@@ -86,7 +90,21 @@ class Work:
             logger.warning("%s", error)
         for problem in self.plugins.errors():
             logger.warning("%s", problem)
+        self._register_drivers()
         self._cluster.plane.start()
+
+    def _register_drivers(self) -> None:
+        """The drivers that the sidecars' controllers serve; they need not be there yet.
+
+        :raises StorageDriverError: a name or an endpoint is none, or no plugin is installed that speaks to drivers.
+        """
+        if not self._drivers:
+            return
+        from volumehost.loader.storage_drivers import CombinedStorageDrivers, storage_drivers_of
+
+        known = CombinedStorageDrivers(storage_drivers_of(self.plugins.loaded_plugins()))
+        for name, endpoint in self._drivers:
+            known.register(name, endpoint)
 
     def stop(self, grace: float) -> bool:
         """Begin nothing more, and wait at most ``grace`` seconds for what runs; whether all of it has ended."""

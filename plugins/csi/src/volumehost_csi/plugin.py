@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         Unmounter,
     )
     from volumehost_csi.drivers import Drivers
+    from volumehost_csi.drivers.controller_drivers import ControllerDrivers
     from volumehost_csi.metrics import CSIMetrics
     from volumehost_csi.migration import Migration, Translator
     from volumehost_csi.services import Services
@@ -137,9 +138,10 @@ class CSIPlugin:
         return self._services.driver_objects.treatment(driver_name(spec)).selinux_mount
 
     @hookimpl
-    def get_storage_drivers(self) -> Drivers:
-        """The drivers, for the controllers and the command line."""
-        return self._services.drivers
+    def get_storage_drivers(self) -> Drivers | ControllerDrivers:
+        """The drivers, for the controllers and the command line; those of a controller's host have no node."""
+        services = self._services
+        return services.drivers if services.is_node else services.controller_drivers
 
     @hookimpl
     def get_metrics_collectors(self) -> Sequence[MetricsCollector]:

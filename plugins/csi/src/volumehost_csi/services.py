@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from volumehost.volume_host import VolumeHost
     from volumehost_csi.client import NodeClient
     from volumehost_csi.drivers import Drivers
+    from volumehost_csi.drivers.controller_drivers import ControllerDrivers
     from volumehost_csi.migration import Migration
 
 
@@ -59,6 +60,7 @@ class Services:
         self.seen_attachments = SeenAttachments()
         self._migrated = migration.migrated_plugins() if migration is not None else None
         self._drivers: Drivers | None = None
+        self._controller_drivers: ControllerDrivers | None = None
         self._host_util: HostUtils | None = None
         self._lock = threading.Lock()
 
@@ -83,8 +85,20 @@ class Services:
                     )
         return self._drivers
 
+    @property
+    def controller_drivers(self) -> ControllerDrivers:
+        """The drivers of a host that is no node's: their controller services alone."""
+        with self._lock:
+            if self._controller_drivers is None:
+                from volumehost_csi.drivers.controller_drivers import ControllerDrivers
+
+                self._controller_drivers = ControllerDrivers(self.settings, self.metrics)
+            return self._controller_drivers
+
     def close(self) -> None:
         """Let go of the drivers, if anybody needed them."""
+        if self._controller_drivers is not None:
+            self._controller_drivers.close()
         if self._drivers is not None:
             self._drivers.close()
 

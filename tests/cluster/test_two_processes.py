@@ -1,0 +1,194 @@
+"""Controller and agents as real processes on one API server: a volume's whole way, and each of them killed on it.
+
+Both run with the permissions of ``volumehost rbac`` and no other. BR-47, BR-48, BR-49.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))  # for world.py: tests are imported without a package
+
+from world import AGENT, CONTROLLER, DRIVER, NAMESPACE, World
+
+from volumehost.agent.permissions import NODE_PERMISSIONS
+from volumehost.api.kubernetes import connect
+from volumehost.api.objects import PersistentVolumeClaim
+from volumehost.controller.permissions import CONTROLLER_PERMISSIONS
+from volumehost.testing.api_server import ApiServer
+
+pytestmark = [pytest.mark.root, pytest.mark.timeout(240)]
+
+OBJECTS = (
+    {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "CSIDriver",
+        "metadata": {"name": DRIVER},
+        "spec": {"tokenRequests": [{"audience": "example.com"}]},
+    },
+    {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "key"}, "stringData": {"user": "acme"}},
+    {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": "fast"},
+        "provisioner": DRIVER,
+        "allowVolumeExpansion": True,
+    },
+)
+VOLUME = {
+    "apiVersion": "v1",
+    "kind": "PersistentVolume",
+    "metadata": {"name": "pv-1"},
+    "spec": {
+        "accessModes": ["ReadWriteOnce"],
+        "storageClassName": "fast",
+        "capacity": {"storage": "1Gi"},
+        "persistentVolumeReclaimPolicy": "Retain",
+        "csi": {
+            "driver": DRIVER,
+            "volumeHandle": "v1",
+            "nodePublishSecretRef": {"name": "key", "namespace": "default"},
+        },
+    },
+}
+CLAIM = {
+    "apiVersion": "v1",
+    "kind": "PersistentVolumeClaim",
+    "metadata": {"name": "data", "namespace": "default", "finalizers": ["kubernetes.io/pvc-protection"]},
+    "spec": {
+        "accessModes": ["ReadWriteOnce"],
+        "storageClassName": "fast",
+        "resources": {"requests": {"storage": "1Gi"}},
+    },
+}
+
+
+#: What is permitted for cases that do not come about here, and which ones.
+RARE = {
+    ("get", "pods"): "one that this node's agent does not watch, when it is asked about",
+    ("list", "volumeattachments"): "an attachment that is not done when the node already says so",
+    ("watch", "volumeattachments"): "likewise",
+    ("patch", "events"): "what happens again",
+    ("get", "nodes"): "a write of its status that came too late",
+    ("update", "leases"): "a leader that has led for a while",
+    ("get", "configmaps"): "plugins that ask for them",
+    ("delete", "csinodes"): "a Node of the same name that is another one",
+}
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    with (
+        ApiServer(rbac=True, garbage_collector=True, service_accounts=True) as server,
+        World(server, tmp_path_factory.mktemp("world")) as world,
+    ):
+        for each in OBJECTS:
+            server.objects.put(each)
+        world.start()
+        yield world
+
+
+def test_a_volume_goes_its_whole_way_though_both_are_killed_on_it(world):
+    objects = world.server.objects
+    # Bound; the controller is killed before it can attach.
+    objects.put(VOLUME)
+    objects.put(CLAIM)
+    volume = VOLUME["metadata"]["name"]
+    world.until(lambda: objects.get("persistentvolumeclaims", "data")["status"]["phase"] == "Bound", "the binding")
+    world.controller.kill()
+    first = world.run_pod("node-1")
+    world.controller.start("--no-leader-elect")  # nobody else leads: the dead one's lease need not run out
+
+    # Attached and mounted on the first node, whose agent is killed: what is mounted stays, and is known again.
+    path = world.wait_for_mount("node-1", first, volume)
+    (path / "kept").write_text("what the pod wrote")
+    assert world.attachments() == {"node-1": True}
+    world.until(lambda: world.nodes["node-1"].in_use, "volumesInUse")
+    world.nodes["node-1"].agent.kill()
+
+    # Moved: the pod is wanted on the second node, and the first one still uses the volume, so it waits (BR-49).
+    world.end_pod()
+    second = world.run_pod("node-2")
+    world.until(
+        lambda: any(each["reason"] == "FailedAttachVolume" for each in objects.list("events")), "the multi-attach error"
+    )
+    assert world.attachments() == {"node-1": True}
+    world.nodes["node-1"].agent.start()
+    path = world.wait_for_mount("node-2", second, volume)
+    assert (path / "kept").read_text() == "what the pod wrote"
+    assert world.attachments() == {"node-2": True}
+    assert world.nodes["node-1"].in_use == []
+
+    # Expanded while it is used; the agent of that node is killed before it can do its part.
+    world.nodes["node-2"].agent.kill()
+    objects.patch("persistentvolumeclaims", "data", {"spec": {"resources": {"requests": {"storage": "2Gi"}}}})
+    world.until(lambda: objects.get("persistentvolumes", volume)["spec"]["capacity"]["storage"] == "2Gi", "the size")
+    world.nodes["node-2"].agent.start()
+    world.until(
+        lambda: objects.get("persistentvolumeclaims", "data")["status"]["capacity"]["storage"] == "2Gi",
+        "the filesystem's size",
+    )
+    assert world.nodes["node-2"].driver.calls("NodeExpandVolume")
+
+    # Unmounted and detached; the volume is released when its claim goes.
+    world.end_pod()
+    world.until(lambda: not world.attachments(), "the detachment (BR-48)")
+    assert world.nodes["node-2"].in_use == []
+    assert not world.nodes["node-2"].volume(second, volume).exists()
+    with connect(world.kubeconfig()) as api:
+        api.delete(PersistentVolumeClaim, "data")
+    world.until(lambda: objects.get("persistentvolumes", volume)["status"]["phase"] == "Released", "the release")
+
+
+def test_what_else_the_daemons_do(world):
+    """A repair; recycled and deleted volumes, claims of ephemeral volumes."""
+    objects = world.server.objects
+    # The CSINode is removed by somebody, and is put right.
+    objects.delete("csinodes", "node-1")
+    world.until(lambda: objects.find("csinodes", "node-1"), "the repair")
+    # A volume is made and deleted by a plugin.
+    local = {"metadata": {"name": "local"}, "provisioner": "kubernetes.io/host-path"}
+    objects.put({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", **local})
+    spec = {**CLAIM["spec"], "storageClassName": "local"}
+    objects.put({**CLAIM, "metadata": {"name": "made", "namespace": "default"}, "spec": spec})
+
+    def made():
+        return [each for each in objects.list("persistentvolumes") if each["spec"]["storageClassName"] == "local"]
+
+    world.until(lambda: objects.get("persistentvolumeclaims", "made")["status"]["phase"] == "Bound", "a volume")
+    objects.delete("persistentvolumeclaims", "made")
+    world.until(lambda: not made(), "the volume's deletion")
+    # A volume is recycled: this is the pod that does it, and the test is who runs it.
+    spec = {
+        "accessModes": ["ReadWriteOnce"],
+        "capacity": {"storage": "1Gi"},
+        "persistentVolumeReclaimPolicy": "Recycle",
+        "hostPath": {"path": str(world.storage / "old")},
+        "claimRef": {"name": "no", "namespace": "default", "uid": "gone"},
+    }
+    metadata, status = {"name": "old"}, {"phase": "Bound"}
+    objects.put({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": metadata, "spec": spec, "status": status})
+    recycler = "recycler-for-old"
+    world.until(lambda: objects.find("pods", recycler), "a recycler pod")
+    objects.patch("pods", recycler, {"status": {"phase": "Succeeded"}})
+    world.until(lambda: objects.get("persistentvolumes", "old")["status"]["phase"] == "Available", "a recycled volume")
+    template = {"spec": {**CLAIM["spec"], "storageClassName": "none"}}
+    world.run_pod("node-1", "own", volumes=[{"name": "v", "ephemeral": {"volumeClaimTemplate": template}}])
+    world.until(lambda: objects.find("persistentvolumeclaims", "own-v"), "a claim of an ephemeral volume")
+
+
+@pytest.mark.parametrize(("user", "permissions"), [(AGENT, NODE_PERMISSIONS), (CONTROLLER, CONTROLLER_PERMISSIONS)])
+def test_each_has_the_permissions_that_it_uses_and_no_other(world, user, permissions):
+    """``volumehost rbac`` prints these; the tests before this one have used them."""
+    made = [each for each in world.server.requests.all(user=user) if each.resource]
+    refused = {(each.verb, each.permission, each.group) for each in made if each.code == 403}
+    assert refused == set(), "missing"
+    used = {(each.verb, each.permission, each.group) for each in made}
+    given = {(verb, each.resource, each.group) for each in permissions for verb in each.verbs}
+    superfluous = {(verb, resource) for verb, resource, _ in given - used} - set(RARE)
+    assert superfluous == set()
+    elsewhere = [each for each in made if each.resource == "leases" and each.namespace != NAMESPACE]
+    assert elsewhere == []

@@ -75,6 +75,8 @@ RARE = {
     ("get", "nodes"): "a write of its status that came too late",
     ("update", "leases"): "a leader that has led for a while",
     ("get", "configmaps"): "plugins that ask for them",
+    ("update", "nodes"): "plugins that attach without VolumeAttachments",
+    ("delete", "persistentvolumeclaims"): "claims of pods that are gone, where nobody collects garbage",
     ("delete", "csinodes"): "a Node of the same name that is another one",
 }
 

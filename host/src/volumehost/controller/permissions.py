@@ -15,10 +15,13 @@ CONTROLLER_PERMISSIONS: Final = (
     Permission("", "pods", _READ, "which volumes are wanted on which node"),
     Permission("", "pods", ("create", "get", "delete"), "the pods that recycle volumes"),
     Permission("", "nodes", ("get", *_READ), "which volumes are still in use, and what is out of service"),
+    Permission("", "nodes", ("update",), "a note of what a plugin without VolumeAttachments may have attached"),
     Permission("", "nodes/status", ("update",), "volumesAttached, which the node waits for"),
     Permission("", "persistentvolumes", (*_READ, "create", "update", "patch", "delete"), "binding and reclaiming"),
     Permission("", "persistentvolumes/status", ("update",), "phases"),
-    Permission("", "persistentvolumeclaims", (*_READ, "create", "update", "patch"), "binding, ephemeral volumes"),
+    Permission(
+        "", "persistentvolumeclaims", (*_READ, "create", "update", "patch", "delete"), "binding, ephemeral volumes"
+    ),
     Permission("", "persistentvolumeclaims/status", ("update",), "phases, and how far an expansion is"),
     Permission("", "events", ("list", "create", "patch"), "what happened; of recycler pods, told on their volumes"),
     Permission("storage.k8s.io", "storageclasses", _READ, "who provisions, and when"),

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
             "With static pods, and health and metrics for this machine",
             "volumehost agent --static-pods /etc/volumehost/pods --http 127.0.0.1:10258",
         ),
-        ("For a cluster's pods on this node", "volumehost agent --kubeconfig cluster.conf"),
+        ("For the pods of a cluster on this node", "volumehost agent --kubeconfig cluster.conf"),
         ("As a service", "volumehost agent --print-unit > volumehost.service"),
     ),
 )

@@ -214,8 +214,9 @@ class Informer(Generic[T]):
     def _wait_for_turn(self) -> int | None:
         """As the gate's; a watch that ended in good order and is not begun anew for now makes what is kept old."""
         refusal = self._gate.refusal
-        if refusal is not None and self._stale_since is None:
-            self._stale_since, self._error = self._clock(), refusal
+        if refusal is not None:
+            self._stale_since = self._stale_since if self._stale_since is not None else self._clock()
+            self._error = self._error or refusal
         return self._gate.wait_for_turn(self._stopping)
 
     def _list(self) -> None:

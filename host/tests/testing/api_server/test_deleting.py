@@ -83,7 +83,8 @@ class TestFinalizers:
         again = http.delete(f"{CLAIMS}/data").metadata
         assert again["deletionTimestamp"] == first["deletionTimestamp"]
         after = http.patch(f"{CLAIMS}/data", {"metadata": {"finalizers": []}})
-        assert (after.code, after.metadata["name"]) == (200, "data")
+        assert (after.code, "finalizers" in after.metadata) == (200, False)
+        assert after.metadata["resourceVersion"] == again["resourceVersion"], "that of the end is not told"
         assert server.objects.find("persistentvolumeclaims", "data") is None
 
     def test_none_can_be_added_after_the_mark(self, http, claim) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from volumehost.testing.api_server import ApiServer
+
 MAPS = "/api/v1/namespaces/default/configmaps"
 PODS = "/api/v1/namespaces/default/pods"
 NODE = "/api/v1/nodes/n1"
@@ -224,6 +226,23 @@ class TestApply:
         wanted = self.wanted(b="1")
         wanted["metadata"]["resourceVersion"] = made["metadata"]["resourceVersion"]
         assert http.patch(f"{MAPS}/settings", wanted, APPLY, fieldManager="one").code == 409
+
+
+def test_owners_are_shown_where_that_is_wanted(connect) -> None:
+    with ApiServer(managed_fields=True) as server:
+        http = connect(server)
+        wanted = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1", "labels": {"a": "b"}}}
+        http.patch("/api/v1/nodes/n1", wanted, APPLY, fieldManager="one")
+        condition = {"type": "Ready", "status": "True"}
+        after = http.patch(f"{NODE}/status", {"status": {"conditions": [condition]}}, STRATEGIC, fieldManager="two")
+        applied, updated = after.metadata["managedFields"]
+        assert (applied["manager"], applied["operation"]) == ("one", "Apply")
+        assert applied["fieldsV1"] == {"f:metadata": {"f:labels": {"f:a": {}}}}
+        assert (updated["operation"], updated["subresource"], updated["fieldsType"]) == ("Update", "status", "FieldsV1")
+        conditions = {'k:{"type":"Ready"}': {".": {}, "f:status": {}, "f:type": {}}}
+        assert updated["fieldsV1"]["f:status"]["f:conditions"] == conditions
+        again = http.put("/api/v1/nodes/n1", after.body)
+        assert again.metadata["resourceVersion"] == after.metadata["resourceVersion"], "nothing changed"
 
 
 def test_other_content_types(http, made) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from email.utils import formatdate
 
 from volumehost.api.objects import TokenRequest
@@ -47,7 +47,7 @@ class Api:
     watches: Watches
     faults: Faults
     requests: Requests
-    ownership: Ownership = field(default_factory=Ownership)
+    ownership: Ownership
 
     def answer(self, request: HttpRequest, is_gone: IsGone) -> Answer:
         """Answer a request, whatever it is; noted in the record.
@@ -187,7 +187,7 @@ class Api:
         if not resource.known.stored:
             return answer(self._review(read_object(request, resource), user), 201)
         document = read_object(request, resource)
-        stored = create(self.cluster, resource, where.namespace, document, dry=dry, noted=self._noted(request))
+        stored = create(self.cluster, resource, where.namespace, document, dry=dry, noted=self._noted(request, where))
         return answer(view(resource, stored), 201)
 
     def _below(self, request: HttpRequest, where: Route, *, dry: bool) -> Answer:
@@ -223,11 +223,11 @@ class Api:
         if kept.create_on_update and self.cluster.storage.get(kept, key) is None:
             document["metadata"].pop("resourceVersion", None)
             document["metadata"].pop("uid", None)
-            made = create(self.cluster, resource, where.namespace, document, dry=dry, noted=self._noted(request))
+            made = create(self.cluster, resource, where.namespace, document, dry=dry, noted=self._noted(request, where))
             return answer(view(resource, made), 201)
         if kept is not resource:
             document |= {"apiVersion": kept.api_version}
-        stored = update(self.cluster, where, lambda _stored: document, dry=dry, noted=self._noted(request))
+        stored = update(self.cluster, where, lambda _stored: document, dry=dry, noted=self._noted(request, where))
         return answer(view(resource, stored))
 
     def _patch(self, request: HttpRequest, where: Route, resource: Resource, *, dry: bool) -> Answer:
@@ -235,13 +235,14 @@ class Api:
             stored, new = apply(self.cluster, self.ownership, where, read_data(request), request.query, dry=dry)
             return answer(view(resource, stored), 201 if new else 200)
         change = read_patch(request, resource)
-        stored = update(self.cluster, where, change, dry=dry, noted=self._noted(request))
+        stored = update(self.cluster, where, change, dry=dry, noted=self._noted(request, where))
         return answer(view(resource, stored))
 
-    def _noted(self, request: HttpRequest) -> Noted:
+    def _noted(self, request: HttpRequest, where: Route) -> Noted:
         """Has the changes that a request makes belong to whoever makes it."""
         agent = request.headers.get("user-agent", "").partition("/")[0]
-        manager = Manager(request.query.get("fieldManager") or agent[:128] or "unknown")
+        name = request.query.get("fieldManager") or agent[:128] or "unknown"
+        manager = Manager(name, subresource=where.subresource)
         return lambda old, new: self.ownership.written(manager, old, new, now=self.cluster.clock())
 
 

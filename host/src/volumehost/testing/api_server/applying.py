@@ -28,7 +28,7 @@ def apply(
     resource = route.resource
     if resource is None:
         raise AssertionError("only routes to resources come here")
-    manager, force = Manager(query.get("fieldManager", ""), applies=True), query.get("force", "") == "true"
+    manager, force = Manager(query.get("fieldManager", ""), True, route.subresource), query.get("force", "") == "true"
     if not manager.name:
         raise bad_request(
             'PatchOptions.meta.k8s.io "" is invalid: fieldManager: Required value: is required for apply patch'
@@ -39,17 +39,18 @@ def apply(
     if wanted["metadata"].pop("managedFields", None):
         raise bad_request("metadata.managedFields must be nil")
     application = _Application(resource, ownership, manager, force, wanted, leaves(content(wanted)))
+
+    def noted(_old: Document | None, document: Document) -> None:
+        ownership.applied(manager, document, application.fields, force=force, now=cluster.clock())
+
     with cluster.storage.lock:
         key = (route.namespace if resource.namespaced else "", route.name)
         new = cluster.storage.get(resource, key) is None and not route.subresource
         if new:
             wanted["metadata"].setdefault("name", route.name)
-            stored = create(cluster, resource, route.namespace, wanted, dry=dry)
+            stored = create(cluster, resource, route.namespace, wanted, dry=dry, noted=noted)
         else:
-            stored = update(cluster, route, application.merged, dry=dry)
-        if not dry:
-            uid = stored.document["metadata"]["uid"]
-            ownership.applied(manager, uid, application.fields, force=force, now=cluster.clock())
+            stored = update(cluster, route, application.merged, dry=dry, noted=noted)
     return stored, new
 
 

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from volumehost.testing.api_server.storage import Document
 from volumehost.testing.api_server.strategic_patches import merge_key
 
@@ -20,6 +22,7 @@ class Manager:
 
     name: str
     applies: bool = False
+    subresource: str = ""
 
 
 @dataclass(slots=True)
@@ -29,9 +32,13 @@ class _Owned:
 
 
 class Ownership:
-    """The owners of the fields of all objects. Its methods need the storage's lock."""
+    """The owners of the fields of all objects. Its methods need the storage's lock.
 
-    def __init__(self) -> None:
+    :param shown: whether objects show it, as ``managedFields``.
+    """
+
+    def __init__(self, *, shown: bool = False) -> None:
+        self._shown = shown
         self._owned: dict[str, dict[Manager, _Owned]] = {}
 
     def written(self, manager: Manager, old: Document | None, new: Document, *, now: float) -> None:
@@ -46,14 +53,35 @@ class Ownership:
             there = owners.setdefault(manager, _Owned(set(), now))
             there.paths |= changed
             there.since = now
+        self._show(new)
 
-    def applied(self, manager: Manager, uid: str, wanted: Mapping[Path, Any], *, force: bool, now: float) -> None:
+    def applied(self, manager: Manager, new: Document, wanted: Mapping[Path, Any], *, force: bool, now: float) -> None:
         """Let a manager own what it has applied, and nothing else; alone where that was by force."""
-        owners = self._owned.setdefault(uid, {})
+        owners = self._owned.setdefault(new["metadata"]["uid"], {})
         if force:
             for owned in owners.values():
                 owned.paths.difference_update(wanted)
-        owners[manager] = _Owned(set(wanted), now)
+        there = owners.get(manager)
+        if there is None or there.paths != set(wanted):
+            owners[manager] = _Owned(set(wanted), now)
+        self._show(new)
+
+    def _show(self, document: Document) -> None:
+        if not self._shown:
+            return
+        document["metadata"]["managedFields"] = [
+            {
+                "manager": manager.name,
+                "operation": "Apply" if manager.applies else "Update",
+                "apiVersion": document["apiVersion"],
+                "time": _moment(owned.since),
+                "fieldsType": "FieldsV1",
+                "fieldsV1": _fields(owned.paths),
+                **({"subresource": manager.subresource} if manager.subresource else {}),
+            }
+            for manager, owned in self._owned[document["metadata"]["uid"]].items()
+            if owned.paths
+        ]
 
     def conflicts(
         self, manager: Manager, uid: str, wanted: Mapping[Path, Any], there: Mapping[Path, Any]
@@ -75,10 +103,26 @@ class Ownership:
 
 def told(manager: Manager, since: float, api_version: str) -> str:
     """How a manager is called in messages."""
-    if manager.applies:
-        return f'"{manager.name}"'
-    moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(since))
-    return f'"{manager.name}" using {api_version} at {moment}'
+    name = f'"{manager.name}"' + (f' with subresource "{manager.subresource}"' if manager.subresource else "")
+    return name if manager.applies else f"{name} using {api_version} at {_moment(since)}"
+
+
+def _moment(since: float) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(since))
+
+
+def _fields(paths: Iterable[Path]) -> Document:
+    """Fields as ``fieldsV1`` has them."""
+    fields: Document = {}
+    for path in sorted(paths, key=str):
+        there = fields
+        for part in path:
+            if isinstance(part, str):
+                there = there.setdefault(f"f:{part}", {})
+            else:
+                key = msgspec.json.encode({part[0]: part[1]}).decode()
+                there = there.setdefault(f"k:{key}", {".": {}})
+    return fields
 
 
 def told_path(path: Path) -> str:
@@ -103,9 +147,13 @@ def leaves(value: Any, path: Path = (), field: str = "") -> dict[Path, Any]:
     if isinstance(value, Mapping) and value:
         for name, item in value.items():
             found |= leaves(item, (*path, name), name)
-    elif isinstance(value, list) and key and all(isinstance(item, Mapping) and key in item for item in value):
+    elif isinstance(value, list) and key and all(_has_key(item, key) for item in value):
         for item in value:
             found |= leaves(item, (*path, (key, item[key])))
     elif path and value != {}:
         found[path] = value
     return found
+
+
+def _has_key(item: Any, key: str) -> bool:
+    return isinstance(item, Mapping) and isinstance(item.get(key), (str, int))

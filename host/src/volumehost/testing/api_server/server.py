@@ -28,6 +28,7 @@ from volumehost.testing.api_server.housekeeping import (
 )
 from volumehost.testing.api_server.kubeconfig import write_kubeconfig
 from volumehost.testing.api_server.objects import Objects
+from volumehost.testing.api_server.ownership import Ownership
 from volumehost.testing.api_server.recording import Requests
 from volumehost.testing.api_server.users import Users, user_of
 from volumehost.testing.api_server.watching import Watches
@@ -53,6 +54,8 @@ class ApiServer:
     :param protection: let go of claims and volumes to be deleted that nothing uses, as the protection controllers do.
     :param service_accounts: as in a cluster, each namespace has the service account ``default`` and the configMap
         ``kube-root-ca.crt``, and a pod gets a volume with a token unless it says otherwise.
+    :param managed_fields: objects show who owns which of their fields, as a real server's do; whether they do or not,
+        server-side apply knows it.
     :param clock: seconds since the epoch, as this server sees it.
     """
 
@@ -69,6 +72,7 @@ class ApiServer:
         garbage_collector: bool = False,
         protection: bool = False,
         service_accounts: bool = False,
+        managed_fields: bool = False,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._cluster = Cluster(
@@ -80,7 +84,15 @@ class ApiServer:
         self.faults = Faults()
         self.requests = Requests()
         self.objects = Objects(self._cluster)
-        self._api = Api(self._cluster, self._users, self._access, self._watches, self.faults, self.requests)
+        self._api = Api(
+            self._cluster,
+            self._users,
+            self._access,
+            self._watches,
+            self.faults,
+            self.requests,
+            Ownership(shown=managed_fields),
+        )
         self._listener = Listener(port, self._api.answer, self._cluster.storage.wake)
         self._tls = tls
         self._certificates: Certificates | None = None

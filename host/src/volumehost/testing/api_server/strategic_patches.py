@@ -56,21 +56,29 @@ def strategic_patch(target: Any, patch: Any) -> Any:
         raise bad_request(f"Unknown patch type found: {directive}")
     result = dict(target) if isinstance(target, Mapping) else {}
     if _RETAIN in patch:
-        result = {key: value for key, value in result.items() if key in patch[_RETAIN]}
+        retained = _list(patch[_RETAIN], _RETAIN)
+        result = {key: value for key, value in result.items() if key in retained}
     for key, value in patch.items():
         if key not in (_DIRECTIVE, _RETAIN) and not key.startswith(_ORDER):
             _merge_field(result, key, value)
     for key, order in patch.items():
         field = key.removeprefix(_ORDER)
         if field != key and field in result:
-            result[field] = _ordered(result[field], order, _KEYS.get(field))
+            result[field] = _ordered(_list(result[field], field), _list(order, key), _KEYS.get(field))
     return result
+
+
+def _list(value: Any, name: str) -> list[Any]:
+    if not isinstance(value, list):
+        raise bad_request(f"expecting list for {name}, but got {type(value).__name__}")
+    return value
 
 
 def _merge_field(result: dict[str, Any], key: str, value: Any) -> None:
     if key.startswith(_DELETE):
         field = key.removeprefix(_DELETE)
-        result[field] = [item for item in result.get(field, ()) if item not in value]
+        gone = _list(value, key)
+        result[field] = [item for item in _list(result.get(field, []), field) if item not in gone]
     elif value is None:
         result.pop(key, None)
     elif isinstance(value, list):
@@ -81,6 +89,8 @@ def _merge_field(result: dict[str, Any], key: str, value: Any) -> None:
 
 def _merge_list(stored: Any, new: list[Any], field: str) -> list[Any]:
     there = list(stored) if isinstance(stored, list) else []
+    if field in _KEYS and not all(isinstance(item, Mapping) for item in there):
+        raise bad_request(f"expecting a list of objects for {field}")
     if any(isinstance(item, Mapping) and item == {_DIRECTIVE: "replace"} for item in new):
         return [copy.deepcopy(item) for item in new if item != {_DIRECTIVE: "replace"}]
     if field in _SETS:

@@ -15,7 +15,7 @@ from volumehost.testing.api_server.failures import StatusError, already_exists, 
 from volumehost.testing.api_server.pod_updates import check_pod_update
 from volumehost.testing.api_server.resources import Resource, find
 from volumehost.testing.api_server.routing import Route
-from volumehost.testing.api_server.storage import Document, Key, Stored, versioned
+from volumehost.testing.api_server.storage import Document, Key, Stored
 
 #: What of the metadata the server alone decides, and keeps.
 _OWNED = (
@@ -144,7 +144,7 @@ def keep(
     )
     if "deletionTimestamp" in metadata and not held and not grace:
         cluster.storage.remove(resource, key)
-        return versioned(document, cluster.storage.revision)
+        return Stored(document, stored.revision)  # whoever took the last finalizer is not told the version of the end
     return cluster.storage.put(resource, document)
 
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from volumehost.agent.settings import AgentSettings
     from volumehost.api.client import ApiClient
     from volumehost.api.kubernetes import CachedClient, KubernetesClient, Watched
+    from volumehost.api.kubernetes.gate import RequestGate
     from volumehost.api.objects import KubeObject
 
 #: How long the end of the watches is waited for, in seconds.
@@ -44,8 +45,10 @@ class ClusterConnection:
     :raises NotAvailableOnHostError: likewise: what talks to a cluster is not installed.
     """
 
-    def __init__(self, settings: AgentSettings, node_name: str) -> None:
+    def __init__(self, settings: AgentSettings, node_name: str, *, gate: RequestGate | None = None) -> None:
+        """:param gate: says how often a server that refuses everything is asked; as the client has it by default."""
         self._settings = settings
+        self._gate = gate
         self._node_name = node_name
         self._client: KubernetesClient | None = None
         self._cached: CachedClient | None = None
@@ -54,7 +57,7 @@ class ClusterConnection:
         from volumehost.api.kubernetes import CachedClient, connect
 
         self._client = connect(self._settings.kubeconfig, self._settings.context, in_cluster=self._settings.in_cluster)
-        self._cached = CachedClient(self._client, watched_kinds(self._node_name))
+        self._cached = CachedClient(self._client, watched_kinds(self._node_name), gate=self._gate)
         self._cached.start()
         return self
 

@@ -15,6 +15,7 @@ from volumehost.agent.settings import AgentSettings
 from volumehost.agent.static_pods import StaticPods
 from volumehost.api.convert import to_object
 from volumehost.api.kubernetes import connect
+from volumehost.api.kubernetes.gate import RequestGate
 from volumehost.api.objects import Node, Pod
 from volumehost.mount import syscalls
 from volumehost.mount.mountinfo import read_mount_table
@@ -74,7 +75,9 @@ class NodeAgent:
     def __enter__(self):
         self._stack = stack = contextlib.ExitStack()
         with stack:
-            self.connection = stack.enter_context(ClusterConnection(self.settings, self.name))
+            self.connection = stack.enter_context(
+                ClusterConnection(self.settings, self.name, gate=RequestGate(0.05, 0.5))
+            )
             self.manager = stack.enter_context(
                 VolumeManager(
                     self.root, node_name=self.name, api=self.connection.api, cluster=True, told_pods=True, adopt=True

@@ -113,6 +113,21 @@ def test_own_writes_are_read_back_though_the_watch_is_late(server: ApiServer, ne
     assert server.requests.count(verb="get") == 0
 
 
+def test_what_an_own_write_has_let_go_of_has_gone(server: ApiServer, new_cached: NewCached) -> None:
+    """A server does not tell whoever takes the last finalizer that the object has gone with it."""
+    client = new_cached(Watched(ConfigMap))
+    put(server, "held", metadata={"finalizers": ["example.com/hold"]})
+    wait_until(lambda: len(client.list(ConfigMap).items) == 1)
+    assert client.delete(ConfigMap, "held").metadata.deletion_timestamp
+    with server.lagging():
+        client.patch(ConfigMap, "held", {"metadata": {"finalizers": []}})
+        with pytest.raises(ObjectNotFoundError):
+            client.get(ConfigMap, "held")
+        assert client.list(ConfigMap).items == []
+    put(server, "held")
+    wait_until(lambda: len(client.list(ConfigMap).items) == 1)
+
+
 def test_own_writes_of_the_status_are_read_back(server: ApiServer, new_cached: NewCached) -> None:
     server.objects.put({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}, "status": {"future": 1}})
     client = new_cached(Watched(Node))

@@ -20,7 +20,7 @@ from volumehost.api.kubernetes.codec import read_heading
 from volumehost.api.kubernetes.gate import RequestGate
 from volumehost.api.kubernetes.informer import Informer, Watched
 from volumehost.api.kubernetes.scope import selected_name
-from volumehost.api.objects import KubeObject, TokenRequest
+from volumehost.api.objects import KubeObject, ObjectMeta, TokenRequest
 from volumehost.api.selectors import parse_selector
 from volumehost.errors import ObjectNotFoundError, StoreError
 
@@ -353,8 +353,7 @@ class CachedClient:
             return self._client.delete_known(kind, name, namespace, **conditions, known=known)
 
         found = self._through(call)
-        metadata = found.metadata
-        if metadata.finalizers or metadata.deletion_grace_period_seconds:
+        if not _ends(found.metadata):
             return self._wrote(found)
         if informer is not None and known is not None:
             with self._log.changed:
@@ -373,9 +372,10 @@ class CachedClient:
         informer = self._informers.get(type(obj))
         if informer is not None:
             body = self._client.body_of(obj)
+            note = informer.cache.removed if _has_gone(obj.metadata) else informer.cache.wrote
             with self._log.changed:
                 if body is not None:
-                    informer.cache.wrote(body)
+                    note(body)
         return obj
 
     def _body_of(self, obj: KubeObject | Mapping[str, Any]) -> bytes | None:
@@ -389,3 +389,13 @@ class CachedClient:
         if body is None or (metadata.resource_version and read_heading(body).version != metadata.resource_version):
             return None
         return body
+
+
+def _ends(metadata: ObjectMeta) -> bool:
+    """Whether nothing holds an object that is to be deleted."""
+    return not (metadata.finalizers or metadata.deletion_grace_period_seconds)
+
+
+def _has_gone(metadata: ObjectMeta) -> bool:
+    """Whether a write was the last of the object's: it took the last finalizer, and the answer does not say so."""
+    return metadata.deletion_timestamp is not None and _ends(metadata)

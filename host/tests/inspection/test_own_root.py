@@ -17,7 +17,8 @@ from volumehost.inspection.report import PodState, RootKind
 from volumehost.mount import syscalls
 from volumehost.node.journal import Journal, read_boot_id, read_journal
 
-from .conftest import Disks, Shares, kinds, mounts_below
+from .acme_plugins import Disks, Shares
+from .conftest import kinds, mounts_below
 
 pytestmark = pytest.mark.root
 
@@ -182,7 +183,7 @@ def test_killed_after_any_step_the_next_repair_goes_on_to_the_last_record(own):
     own.forget_pods()
     codes = []
     while not codes or (codes[-1] == 9 and len(codes) < 20):
-        command = [sys.executable, "-c", KILLED, own.root, str(Path(__file__).with_name("conftest.py"))]
+        command = [sys.executable, "-c", KILLED, own.root, str(Path(__file__).with_name("acme_plugins.py"))]
         codes.append(subprocess.run(command, timeout=60, check=False).returncode)
     assert codes[-1] == 0
     assert len(codes) > 4

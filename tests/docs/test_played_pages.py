@@ -17,6 +17,7 @@ PAGES = [
     "embedding.md",
     "operating.md",
     "explain-and-plan.md",
+    "kubernetes.md",
     "inspect-and-repair.md",
 ]
 #: Programs of Debian's packages that a page uses besides our own.

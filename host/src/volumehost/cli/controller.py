@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     "--controllers",
     metavar="NAMES",
     help="Which ones, separated by commas: NAME turns on, -NAME off, * stands for those that are on by default.  "
-    "[default: *]",
+    "[default: all but those that serve --csi-driver]",
 )
 @click.option(
     "--csi-driver",

@@ -6,7 +6,7 @@ import pytest
 
 from volumehost.api.store import EmbeddedStore
 from volumehost.errors import ObjectNotFoundError
-from volumehost.node.explaining.in_cluster import cluster_status, explain_in_cluster, nodes_of
+from volumehost.node.explaining.in_cluster import cluster_status, explain_in_cluster
 
 POD = {
     "apiVersion": "v1",
@@ -131,7 +131,6 @@ def test_pods_are_found_by_name_and_uid(bound):
     assert [each.name for each in cluster_status(bound, "default", "web")] == ["web"]
     assert [each.name for each in cluster_status(bound, "default", made.metadata.uid)] == ["web"]
     assert cluster_status(bound, "other", "web") == []
-    assert nodes_of(bound) == {made.metadata.uid: "worker-1"}
 
 
 def test_explaining_names_the_attachment_and_who_serves_it(bound):

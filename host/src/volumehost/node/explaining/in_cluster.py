@@ -60,11 +60,6 @@ def cluster_status(api: ApiClient, namespace: str | None = None, name: str | Non
     return sorted(found, key=lambda status: (status.namespace, status.name, status.uid))
 
 
-def nodes_of(api: ApiClient, namespace: str | None = None) -> dict[str, str]:
-    """The node of each pod that has one, by the pod's uid."""
-    return {pod.metadata.uid: pod.spec.node_name for pod in api.list(Pod, namespace).items if pod.spec.node_name}
-
-
 def explain_in_cluster(api: ApiClient, namespace: str, name: str) -> PodExplanation:
     """Why the volumes of the pod are not ready, from the cluster's objects.
 

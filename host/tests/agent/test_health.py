@@ -98,3 +98,20 @@ def test_each_check_is_named_when_asked(agent, parts):
 
 def test_without_a_place_to_serve_them_there_are_no_metrics(agent):
     assert answer(routes(agent), "/metrics").status == 404
+
+
+def test_in_a_cluster_the_node_and_its_csi_node_are_checks_of_their_own(agent):
+    """CSI-NIM-01: the reason that a kubelet would put on the Node."""
+    agent.settings.cluster = True
+    attachments = SimpleNamespace(problem="there is no Node object n1")
+    agent.at_work.parts = SimpleNamespace(services=SimpleNamespace(attachments=attachments))
+    agent.at_work.host = SimpleNamespace(kubelet_error=RuntimeError("it was not tried yet"))
+    checks = ready(agent)
+    assert checks["node"] == "there is no Node object n1"
+    assert checks["csinode"] == "CSINode is not yet initialized: it was not tried yet"
+    assert checks["api-server"] == ""
+    assert "store" not in checks
+    agent.at_work.host.kubelet_error, attachments.problem = None, ""
+    assert not any(ready(agent).values())
+    agent.at_work = None
+    assert ready(agent)["csinode"] == ready(agent)["node"] == "it is at work"

@@ -29,6 +29,14 @@ def test_nothing_in_it_is_expanded_by_systemd():
     assert "--node-name=n%%i$$x --static-pods=/etc/pods --http=127.0.0.1:1 -vv" in command
 
 
+def test_the_cluster_is_in_it():
+    (command,) = _values(unit_text(AgentSettings("/r", kubeconfig="/etc/node.conf", context="c")), "ExecStart")
+    assert "--kubeconfig=/etc/node.conf --context=c" in command
+    (command,) = _values(unit_text(AgentSettings("/r", in_cluster=True)), "ExecStart")
+    assert "--in-cluster" in command
+    assert "--kubeconfig" not in command
+
+
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd-analyze")
 @pytest.mark.parametrize("root", ["/var/lib/volumehost", "/srv/with blank"])
 def test_systemd_understands_it(tmp_path, root):

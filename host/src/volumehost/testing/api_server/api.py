@@ -169,7 +169,7 @@ class Api:
             case "list":
                 return list_objects(self.cluster, where, request.query)
             case "watch":
-                return self.watches.open(where, request.query, user.name, is_gone)
+                return self.watches.open(where, request.query, is_gone)
             case "create":
                 return self._create(request, where, resource, user, dry=dry)
             case "update":

@@ -9,7 +9,7 @@ import msgspec
 from volumehost.api.convert import to_wire
 from volumehost.api.defaults import set_create_defaults, set_defaults
 from volumehost.api.merging import merge_known
-from volumehost.api.objects import KubeObject
+from volumehost.api.objects import KubeObject, ObjectMeta
 from volumehost.api.schema import shape_of
 from volumehost.testing.api_server.resources import Resource
 from volumehost.testing.api_server.storage import Document
@@ -22,7 +22,7 @@ def typed(resource: Resource, document: Document) -> Any:
         return KubeObject(
             api_version=document["apiVersion"],
             kind=document["kind"],
-            metadata=msgspec.convert(document["metadata"], type=type(KubeObject().metadata)),
+            metadata=msgspec.convert(document["metadata"], type=ObjectMeta),
         )
     return msgspec.convert(document, type=struct)
 
@@ -37,7 +37,7 @@ def with_defaults(resource: Resource, document: Document, *, new: bool) -> Docum
         obj = set_defaults(typed(resource, document))
         if new:
             set_create_defaults(obj)
-        document = merge_known(document, _kept_empty(document, to_wire(obj)), shape_of(struct))
+        document = merge_known(document, to_wire(obj), shape_of(struct))
         document = {key: document[key] for key in _order(document)}
     fill = _FILLERS.get(resource.plural)
     if fill is not None:
@@ -53,11 +53,6 @@ def with_defaults(resource: Resource, document: Document, *, new: bool) -> Docum
 def _order(document: Document) -> list[str]:
     first = [key for key in ("apiVersion", "kind", "metadata", "spec", "data") if key in document]
     return first + [key for key in document if key not in first]
-
-
-def _kept_empty(document: Document, wire: Document) -> Document:
-    """The wire form with what was given as an empty object (``emptyDir: {}``), which says something."""
-    return wire | {key: {} for key, value in document.items() if value == {} and key not in wire}
 
 
 def _pod(pod: Document) -> None:

@@ -24,11 +24,6 @@ _FRACTION = re.compile(r"\.\d+(?=Z$|[+-])")
 _MICRO_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}(Z|[+-]\d\d:\d\d)")
 
 
-def micro_time(moment: float) -> str:
-    """Seconds since the epoch as a time with fractions."""
-    return dt.datetime.fromtimestamp(moment, dt.UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
-
-
 def normalise_times(document: Document) -> None:
     """Check and rewrite the times of a document that has just been read.
 

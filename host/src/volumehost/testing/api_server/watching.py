@@ -30,7 +30,6 @@ class Watch:
     """One open watch, as tests may steer it."""
 
     resource: Resource
-    user: str
     bookmarks: bool
     #: What to do next, set from outside: ``close``, ``bookmark`` or a StatusError to send.
     orders: list[Any] = field(default_factory=list)
@@ -57,7 +56,7 @@ class Watches:
                     watch.orders.append(what)
         self._cluster.storage.wake()
 
-    def open(self, route: Route, query: dict[str, str], user: str, is_gone: Callable[[], bool]) -> Answer:
+    def open(self, route: Route, query: dict[str, str], is_gone: Callable[[], bool]) -> Answer:
         """Begin a watch.
 
         :param is_gone: whether whoever asked has hung up.
@@ -69,14 +68,15 @@ class Watches:
         initial = query.get("sendInitialEvents", "")
         _check_options(query, initial)
         matches = matcher(resource, query.get("labelSelector", ""), query.get("fieldSelector", ""))
-        watch = Watch(resource, user, is_true(query.get("allowWatchBookmarks", "")))
+        watch = Watch(resource, is_true(query.get("allowWatchBookmarks", "")))
         seconds = float(parse_revision(query.get("timeoutSeconds") or "0", "timeoutSeconds")) or _LONGEST
         version = query.get("resourceVersion", "")
         start = parse_revision(version) if version else 0
         if is_true(initial):
             await_revision(self._cluster, start)
-        run = _Run(self._cluster, watch, _in_namespace(matches, route.namespace), is_gone, seconds)
-        run.bookmark_seconds = self._bookmark_seconds
+        run = _Run(
+            self._cluster, watch, _in_namespace(matches, route.namespace), is_gone, (seconds, self._bookmark_seconds)
+        )
         present = is_true(initial) or (not initial and start == 0)
         with self._cluster.storage.lock:
             self._open.append(watch)
@@ -107,12 +107,18 @@ def _in_namespace(matches: Matcher, namespace: str) -> Matcher:
 
 
 class _Run:
-    """The events of one watch."""
+    """The events of one watch.
 
-    bookmark_seconds = 60.0
+    :param seconds: until its end, and between bookmarks.
+    """
 
     def __init__(
-        self, cluster: Cluster, watch: Watch, matches: Matcher, is_gone: Callable[[], bool], seconds: float
+        self,
+        cluster: Cluster,
+        watch: Watch,
+        matches: Matcher,
+        is_gone: Callable[[], bool],
+        seconds: tuple[float, float],
     ) -> None:
         self._cluster = cluster
         self._storage = cluster.storage
@@ -120,7 +126,8 @@ class _Run:
         self._resource = watch.resource
         self._matches = matches
         self._is_gone = is_gone
-        self._end = time.monotonic() + seconds
+        self._end = time.monotonic() + seconds[0]
+        self._between = seconds[1]
         self._position = 0
 
     def events(self, start: int, *, present: bool, marked: bool) -> Iterator[bytes]:
@@ -140,7 +147,7 @@ class _Run:
         yield from self._changes()
 
     def _changes(self) -> Iterator[bytes]:
-        next_bookmark = time.monotonic() + self.bookmark_seconds
+        next_bookmark = time.monotonic() + self._between
         while not (self._cluster.stopping.is_set() or self._is_gone()):
             try:
                 with self._storage.lock:
@@ -168,7 +175,7 @@ class _Run:
                     return
                 bookmark = bookmark or (order == "bookmark" and self._watch.bookmarks)
             if bookmark:
-                next_bookmark = time.monotonic() + self.bookmark_seconds
+                next_bookmark = time.monotonic() + self._between
                 yield self._bookmark({})
             if time.monotonic() >= self._end:
                 if self._watch.bookmarks:

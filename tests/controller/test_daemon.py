@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import subprocess
 import sys
 import urllib.error
@@ -143,28 +142,3 @@ def test_an_api_server_that_refuses_everything_is_not_asked_without_pause(cluste
     times = [request.at for request in cluster.server.requests.all()]
     # Each of some fifteen kinds may ask once when its watch ends; after that all together ask every second at most.
     assert len([at for at in times if at - times[0] < 1.0]) < 40
-    cluster.server.faults.clear()
-    wait(lambda: cluster.attached() == ["data"], "it to go on")
-
-
-def test_it_ends_by_sigterm(cluster, wait, tmp_path) -> None:
-    kubeconfig = cluster.server.kubeconfig(tmp_path / "ended.conf")
-    command = [
-        sys.executable,
-        "-m",
-        "volumehost",
-        "controller",
-        "--kubeconfig",
-        kubeconfig,
-        "--root-dir",
-        str(tmp_path),
-    ]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-        try:
-            wait(lambda: holder(cluster), "a leader")
-            process.send_signal(signal.SIGTERM)
-            _, log = process.communicate(timeout=30)
-        finally:
-            process.kill()
-    assert process.returncode == 0, log
-    assert holder(cluster) == ""

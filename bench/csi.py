@@ -29,6 +29,7 @@ from volumehost.api.objects import (
 )
 from volumehost.api.store import EmbeddedStore
 from volumehost.hosts.standalone_host import StandaloneHost
+from volumehost.mount.mounter import LinuxMounter
 from volumehost_csi.plugin import CSIPlugin
 from volumehost_csi_kit import csi, stubs
 from volumehost_csi_kit.endpoints import dial
@@ -131,7 +132,8 @@ def tmpfs() -> Iterator[str]:
         try:
             yield directory
         finally:
-            bare.umount(directory)
+            # Waits for who only looks in, and else tells who keeps it busy.
+            LinuxMounter().unmount(directory)
 
 
 def crowd(pool: ThreadPoolExecutor, cycle: Callable[[int], None]) -> float:

@@ -165,3 +165,17 @@ def test_mount_ids_are_unique_ones_where_the_kernel_has_them(tmpfs: Path) -> Non
     assert classic.unique_id is False
     if place.stat.unique_id:
         assert place.stat.mount_id != classic.mount_id
+
+
+def test_what_was_just_found_is_recalled_once_and_not_for_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who takes a mount away has asked about it before; who does so again may meet another one."""
+    places, path, now = Places(), str(tmp_path), [100.0]
+    monkeypatch.setattr("volumehost.mount.places.time.monotonic", lambda: now[0])
+    found = places.check(path)
+    assert places.look_or_recall(path) is found
+    assert places.look_or_recall(path) is not found
+    found = places.check(path)
+    assert places.look_or_recall(f"{path}/..") is not found
+    found = places.check(path)
+    now[0] += 0.006
+    assert places.look_or_recall(path) is not found

@@ -1,5 +1,6 @@
 """Many pods at once: begun and waited for together, refreshed a few at a time, one thread as long as it is quick."""
 
+import os
 import threading
 import time
 
@@ -214,6 +215,29 @@ def test_a_thread_that_is_gone_computes_no_more():
     thread.start()
     thread.join(20)
     assert not computing.any()
+
+
+def test_threads_that_end_leave_no_descriptor(until):
+    before = len(os.listdir("/proc/self/fd"))
+    pool, gate = WorkerPool(time.monotonic), threading.Event()
+    pool.submit("lane", *[lambda: gate.wait(20)] * 4)
+    until(lambda: pool.hurry() is False)
+    gate.set()
+    assert pool.stop(20)
+    until(lambda: pool.threads == 0)
+    assert len(os.listdir("/proc/self/fd")) <= before
+
+
+def test_many_pods_that_are_begun_together_are_read_once(make_pod):
+    from volumehost.node.kept_pods import OBJECTS, KeptPods
+
+    pods = KeptPods()
+    told = [make_pod(name="web", uid=str(number)) for number in range(OBJECTS + 2)]
+    with pods.all_as_objects():
+        kept = [pods.keep(pod) for pod in told]
+        assert all(one.pod is other for one, other in zip(kept, told, strict=True))
+    assert [one.pod is other for one, other in zip(kept[:3], told, strict=False)] == [False, False, False]
+    assert kept[-1].pod is told[-1]
 
 
 def test_what_was_told_of_pods_is_their_own(make_pod):

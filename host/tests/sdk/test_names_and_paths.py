@@ -122,6 +122,14 @@ class TestMakeDirectories:
         make_directories(f"{directory}/a/b")
         assert stat.S_IMODE(os.stat(f"{directory}/a").st_mode) == 0o711
 
+    @pytest.mark.parametrize("there", ["", "a", "a/b", "a/b/c"])
+    def test_parents_that_are_probably_missing_may_be_there_or_miss_their_own(self, directory, there):
+        os.makedirs(f"{directory}/{there}", 0o711, exist_ok=True)
+        assert make_directories(f"{directory}/a/b/c", 0o700, new_parents=1) == (there != "a/b/c")
+        for path in ("a", "a/b", "a/b/c"):
+            wanted = 0o700 if not f"{there}/".startswith(f"{path}/") else None
+            assert wanted in (None, stat.S_IMODE(os.stat(f"{directory}/{path}").st_mode))
+
     @pytest.mark.parametrize("path", ["file", "file/below", "file/below/deep"])
     def test_a_file_in_the_way(self, directory, path):
         open(f"{directory}/file", "w").close()

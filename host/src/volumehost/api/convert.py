@@ -6,6 +6,7 @@ The host calls :func:`to_object` wherever it takes an API object from a caller.
 from __future__ import annotations
 
 import datetime as dt
+import functools
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -59,17 +60,23 @@ def decode_wire(struct: type[ApiStruct], document: Mapping[str, Any]) -> Decoded
     if problems:
         raise _invalid(struct, document, problems)
     if issubclass(struct, KubeObject):
-        empty = struct()
+        kind, api_version = _kind_of(struct)
         # In the order in which people write and read them.
-        decoded.value = {"apiVersion": empty.api_version, "kind": empty.kind} | decoded.value
+        decoded.value = {"apiVersion": api_version, "kind": kind} | decoded.value
     return decoded
+
+
+@functools.cache
+def _kind_of(struct: type[KubeObject]) -> tuple[str, str]:
+    """Kind and version of the type, as one that has just been made says."""
+    empty = struct()
+    return empty.kind, empty.api_version
 
 
 def _wrong_kind(struct: type[ApiStruct], document: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
     if not issubclass(struct, KubeObject):
         return
-    empty = struct()
-    for field, wanted in (("kind", empty.kind), ("apiVersion", empty.api_version)):
+    for field, wanted in zip(("kind", "apiVersion"), _kind_of(struct), strict=True):
         found = document.get(field)
         if found is not None and found != wanted:
             yield f"$.{field}", f"expected {wanted}, got {found}"

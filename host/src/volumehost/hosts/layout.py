@@ -133,7 +133,7 @@ class Layout:
 
     def pod_dir(self, pod_uid: str) -> str:
         """``<root>/pods/<uid>``."""
-        return f"{self.root_dir}/pods/{path_component(pod_uid, 'pod UID')}"
+        return _pod_dir(self.root_dir, pod_uid)
 
     def pod_volumes_dir(self, pod_uid: str) -> str:
         """``<pod dir>/volumes``."""
@@ -167,6 +167,12 @@ class Layout:
     def pod_containers_dir(self, pod_uid: str) -> str:
         """``<pod dir>/containers``."""
         return f"{self.pod_dir(pod_uid)}/containers"
+
+
+# Asked for a dozen times for each volume of the pod.
+@functools.lru_cache(maxsize=256)
+def _pod_dir(root_dir: str, pod_uid: str) -> str:
+    return f"{root_dir}/pods/{path_component(pod_uid, 'pod UID')}"
 
 
 @functools.lru_cache(maxsize=256)

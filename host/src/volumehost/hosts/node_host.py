@@ -84,6 +84,7 @@ class NodeHost:
         self._node_name = node_name or node_name_of(root_dir)
         self._api = api
         self._mounter = mounter
+        self._subpather: Subpather | None = None
         self._selinux = selinux
         self._has_selinux: bool | None = None
         self._recorder = recorder
@@ -331,9 +332,11 @@ class NodeHost:
 
     def get_subpather(self) -> Subpather:
         """Safe subpaths."""
-        from volumehost.mount.subpath import LinuxSubpather
+        if self._subpather is None:
+            from volumehost.mount.subpath import LinuxSubpather
 
-        return LinuxSubpather(self.get_mounter())
+            self._subpather = LinuxSubpather(self.get_mounter())
+        return self._subpather
 
     def get_recycler(self) -> Recycler:
         """Empties volumes in this process (RECYCLE-08)."""

@@ -203,7 +203,7 @@ class LinuxMounter:
         if not self._places.cached_lookups_are_safe():
             return False  # looking would take a deadline of its own
         try:
-            place = self._places.look(target)
+            place = self._places.look_or_recall(target)
             return bool(place.mount_root) and (
                 place.fs_type in _MEMORY_FS_TYPES or (place.local and self._stays_mounted(target, place))
             )

@@ -64,6 +64,11 @@ class Place(NamedTuple):
         return self.fs_type in LOCAL_FS_TYPES
 
 
+#: For how many seconds what was found is still there: no longer than it may take from the question to the next call.
+_MOMENT: Final = 0.005
+_NOT_CHECKED: Final = "", Place(syscalls.Statx(0, 0, 0, 0, (0, 0), None, None, False), None, ""), 0.0
+
+
 class Places:
     """Looks at places, each within ``answer_seconds``.
 
@@ -83,6 +88,8 @@ class Places:
         #: The mounts in which something did not answer: path, which ends in a slash, to mount id.
         self._silent: dict[str, int] = {}
         self._cached_lookups = True
+        #: What was checked last, what was there, and when.
+        self._checked = _NOT_CHECKED
         self._checked_filesystems = float("-inf")
         self._revalidating = True
 
@@ -124,7 +131,19 @@ class Places:
         place = self.look(path)
         if place.mount_root and not place.local:
             self.ask(path)
+        self._checked = path, place, time.monotonic()
         return place
+
+    def look_or_recall(self, path: str) -> Place:
+        """What :meth:`check` has just found there, the first time, else look.
+
+        Who takes a mount away has asked about it before.
+
+        :raises OSError: the path cannot be reached.
+        :raises DeadlineExceededError: a directory on the way does not answer.
+        """
+        (checked, place, at), self._checked = self._checked, _NOT_CHECKED
+        return place if checked == path and time.monotonic() - at < _MOMENT else self.look(path)
 
     def under_deadline(self, function: Callable[..., T], path: str, *args: Any, what: str) -> T:
         """``function(path, *args)``, which may touch something that does not answer.

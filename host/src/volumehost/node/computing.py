@@ -6,6 +6,8 @@ the time it waited.
 
 from __future__ import annotations
 
+import contextlib
+import os
 import time
 
 #: Threads compute when all of them together have waited for less than this part of the time.
@@ -21,16 +23,28 @@ class Computing:
         #: When each was looked at last, and for how many seconds it had run or wanted to by then.
         self._seen: dict[int, tuple[float, float]] = {}
         self._found = False
+        #: What the kernel tells of each; kept open, since to open it takes longer than all the rest.
+        self._files: dict[int, int] = {}
 
     def begin(self, thread: int) -> None:
         """Look at a thread that begins to work."""
-        wanted = _wanted_seconds(thread)
+        if thread not in self._files:
+            with contextlib.suppress(OSError):
+                self._files[thread] = os.open(f"/proc/self/task/{thread}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
+        wanted = self._wanted_seconds(thread)
         if wanted is not None:
             self._seen[thread] = time.monotonic(), wanted
 
     def end(self, thread: int) -> None:
-        """The thread does not work any more."""
+        """The thread does not work any more, for now."""
         self._seen.pop(thread, None)
+
+    def forget(self, thread: int) -> None:
+        """The thread ends."""
+        self.end(thread)
+        file = self._files.pop(thread, None)
+        if file is not None:
+            os.close(file)
 
     def any(self) -> bool:
         """Whether those that work have computed since they were looked at last; not where the kernel does not tell.
@@ -42,7 +56,7 @@ class Computing:
         for thread, (since, before) in list(self._seen.items()):
             if now - since < _LEAST_SECONDS:
                 continue
-            wanted = _wanted_seconds(thread)
+            wanted = self._wanted_seconds(thread)
             if wanted is None:
                 del self._seen[thread]
                 continue
@@ -53,11 +67,12 @@ class Computing:
             self._found = part > 1 - _MOST_WAITING
         return self._found and bool(self._seen)
 
-
-def _wanted_seconds(thread: int) -> float | None:
-    try:
-        with open(f"/proc/self/task/{thread}/schedstat", "rb") as file:
-            ran, waited, _ = file.read().split()
-        return (int(ran) + int(waited)) / 1e9
-    except (OSError, ValueError):
-        return None
+    def _wanted_seconds(self, thread: int) -> float | None:
+        file = self._files.get(thread)
+        if file is None:
+            return None
+        try:
+            ran, waited, _ = os.pread(file, 100, 0).split()
+            return (int(ran) + int(waited)) / 1e9
+        except (OSError, ValueError):
+            return None

@@ -270,6 +270,10 @@ class DesiredState:
         """Whether any pod wants the volume."""
         return volume_name in self._volumes
 
+    def has_several_pods(self, volume_name: str) -> bool:
+        """Whether more than one pod wants the volume, or did a moment ago."""
+        return isinstance(self._volumes.get(volume_name), dict)
+
     def reported_in_use(self, volume_name: str) -> bool:
         """Whether node status lists the volume."""
         return volume_name in self._reported_in_use

@@ -6,6 +6,7 @@ import logging
 import re
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from volumehost.errors import RootDirectoryError
@@ -18,6 +19,7 @@ from volumehost.node.timers import Timers
 from volumehost.node.workers import WorkerPool
 
 if TYPE_CHECKING:
+    from volumehost.errors import TransientOperationError
     from volumehost.node.journal_records import Fields
     from volumehost.node.operation_metrics import OperationLabels, OperationMetrics
 
@@ -113,14 +115,11 @@ class Executor:
         if refusal is not None:
             refused = intent_refused(refusal, begun.operation.key.volume)
             refused.__cause__ = refusal
-        metrics, operation = self._metrics, begun.operation
-        count = None if metrics is None else lambda *part: self._count_part(metrics, operation, *part)
-        steps = Steps(self._services, begun.entry, ticket, refused, count)
-        return lambda: self._run(operation, begun.entry, steps)
+        return partial(self._run, begun.operation, begun.entry, ticket, refused)
 
     def is_busy(self, volume: str, pod_uid: str = "") -> bool:
         """Whether any operation on the volume runs, or on the volume of this pod."""
-        return self._pending.is_pending(OperationKey(volume, pod_uid))
+        return self._pending.has_any(volume) and self._pending.is_pending(OperationKey(volume, pod_uid))
 
     def forget_failures(self, obsolete: Callable[[BaseException], bool], volume: str | None = None) -> list[str]:
         """What failed for a reason that is gone may start at once; returns the volumes concerned."""
@@ -140,8 +139,12 @@ class Executor:
         if running:
             self._timers.call_later(HURRY_SECONDS if waits else WATCH_SECONDS, self._watch)
 
-    def _run(self, operation: Operation, entry: PendingOperation, steps: Steps) -> None:
-        started = self._services.clock()
+    def _run(
+        self, operation: Operation, entry: PendingOperation, ticket: int, refused: TransientOperationError | None
+    ) -> None:
+        started, metrics = self._services.clock(), self._metrics
+        count = None if metrics is None else lambda *part: self._count_part(metrics, operation, *part)
+        steps = Steps(self._services, entry, ticket, refused, count)
         entry.thread = threading.current_thread()
         failure: BaseException | None = None
         # Before it runs: afterwards the volume may be forgotten.

@@ -169,9 +169,9 @@ class Lanes:
         )
 
     def _has_room(self, lane: Lane, now: float) -> bool:
-        busy = len(lane.busy)
-        if not busy:
+        if not lane.busy:
             return True
+        busy = len(lane.busy)
         if busy >= max(1, (self._limit - len(self._at)) // _PART):
             return False
         return busy < self._share or busy - self._older_than(self._stuck_after, lane, now) < self._share

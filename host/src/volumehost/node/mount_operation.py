@@ -81,7 +81,7 @@ class MountOperation(SetUpOperation):
         use, services = self._use, self._services
         if not use.device_mountable:
             return
-        known = services.journal.entry(use.volume, use.pod_uid) or {}
+        known = services.journal.entry(use.volume, self.pod_uid) or {}
         path = known.get("mount") or known.get("path")  # of a directory that was found only the former is the mount
         if known.get("is_mount") and path and has_lost_mount(services, path):
             self._undo(steps)
@@ -96,7 +96,7 @@ class MountOperation(SetUpOperation):
         mounter.set_up(self._arguments(steps))
         if not use.device_mountable:
             return
-        former = services.actual.get_mount(use.volume, use.pod_uid)
+        former = services.actual.get_mount(use.volume, self.pod_uid)
         unknown = former is not None and former.reconstructed and former.is_mount is None
         if unknown and is_mount_point(services, mounter.get_path()) is False:
             self._undo(steps)
@@ -107,9 +107,9 @@ class MountOperation(SetUpOperation):
         use = self._use
         steps.enter("undo-lost-mount")
         try:
-            use.plugin.new_unmounter(use.inner_name, use.pod_uid).tear_down()
+            use.plugin.new_unmounter(use.inner_name, self.pod_uid).tear_down()
         except Exception as error:  # noqa: BLE001 - a plugin may raise anything; the set-up decides
-            logger.warning("what is left of volume %s of pod %s was not undone: %s", use.volume, use.pod_uid, error)
+            logger.warning("what is left of volume %s of pod %s was not undone: %s", use.volume, self.pod_uid, error)
 
     def _check_mount_options(self) -> None:
         use, volume = self._use, self._use.spec.persistent_volume
@@ -128,7 +128,7 @@ class MountOperation(SetUpOperation):
     def _leave_uncertain(self, error: BaseException) -> None:
         """It is there, so it has to be torn down one day, whatever went wrong after that."""
         self._set_up_failed(UncertainProgressError(str(error)))
-        self._services.actual.mark_uncertain(self._use.volume, self._use.pod_uid)
+        self._services.actual.mark_uncertain(self._use.volume, self.pod_uid)
 
     def _arguments(self, steps: Steps) -> MounterArgs:
         use = self._use
@@ -157,7 +157,7 @@ class MountOperation(SetUpOperation):
         is_mount = is_mounted_now(self._services, path)
         known: Fields = {}
         if is_mount is False:
-            known = self._services.journal.entry(self._use.volume, self._use.pod_uid) or {}
+            known = self._services.journal.entry(self._use.volume, self.pod_uid) or {}
         if known.get("is_mount") and known.get("path") == path:
             raise PluginCallError(
                 f"it says that it has mounted the volume, and nothing is mounted at {path}, where it was before",

@@ -55,7 +55,7 @@ def check_place_in_pod(
     else:
         volume = layout.pod_volume_dir(pod_uid, plugin_name, name)
         places += [(os.path.dirname(volume), name), (layout.pod_subpaths_dir(pod_uid), name)]
-    if not _check(layout, places, within=directory):
+    if not _check(layout, places, within=directory if together else ""):
         _new_pod = (directory, together), time.monotonic()
 
 

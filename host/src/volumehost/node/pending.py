@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, field
 from typing import NamedTuple
+
+import msgspec
 
 from volumehost.errors import AlreadyRunningError, BackoffError
 from volumehost.node.backoff import MAXIMUM_DELAY, Backoff
@@ -34,8 +35,7 @@ class OperationKey(NamedTuple):
         return f"{{volumeName={self.volume} podName={self.pod} nodeName={self.node}}}"
 
 
-@dataclass(slots=True, eq=False)
-class PendingOperation:
+class PendingOperation(msgspec.Struct, eq=False):
     """One operation that runs, or ran and failed; ``step`` is where it is (the operation writes it).
 
     ``pod_uid``: the pod that it works for, also where the key excludes those of other pods; "" for none. ``lane``: what
@@ -54,7 +54,7 @@ class PendingOperation:
     thread: threading.Thread | None = None
     progress: str = ""
     stopping: bool = False
-    backoff: Backoff = field(default_factory=Backoff)
+    backoff: Backoff = msgspec.field(default_factory=Backoff)
     #: The step at which the last run failed.
     failed_step: str = ""
 
@@ -127,10 +127,12 @@ class PendingOperations:
             if not entry.backoff.attempts:
                 self._remove(entry)
 
+    def has_any(self, volume: str) -> bool:
+        """Whether any operation on the volume runs or has failed; nearly always the answer to all other questions."""
+        return volume in self._entries
+
     def is_pending(self, key: OperationKey) -> bool:
         """Whether any operation that matches runs (NPO-18)."""
-        if key.volume not in self._entries:  # nearly always
-            return False
         with self._lock:
             return any(entry.running and entry.key.matches(key) for entry in self._entries.get(key.volume, ()))
 
@@ -216,11 +218,9 @@ class PendingOperations:
         entries = self._entries.get(entry.key.volume)
         if entries is None:
             return
-        if entries != [entry]:
+        if len(entries) > 1:
             entries[:] = [other for other in entries if other is not entry]
-        else:
-            entries.clear()
-        if not entries:
+        elif entries[0] is entry:
             del self._entries[entry.key.volume]
 
 

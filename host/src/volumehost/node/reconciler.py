@@ -157,9 +157,9 @@ class Reconciler:
 
     def _wake_refused(self, volume: str, pod_uid: str) -> None:
         """A pod that was kept out because this one had the volume may have it now."""
-        others = [uid for uid in self._services.desired.pods_of_volume(volume) if uid != pod_uid]
-        if not others:
+        if not self._services.desired.has_several_pods(volume):
             return
+        others = [uid for uid in self._services.desired.pods_of_volume(volume) if uid != pod_uid]
         from volumehost.node.set_up_operation import is_in_use_by_another
 
         if self._executor.forget_failures(is_in_use_by_another, volume):

@@ -17,6 +17,7 @@ from volumehost.errors import (
 )
 from volumehost.hookspecs import AttachableVolumePlugin
 from volumehost.mount.corrupted import is_dead_mount
+from volumehost.mount.mounter import LinuxMounter
 from volumehost.node.affinity import check_node_affinity
 from volumehost.node.journal_format import FAILED, MOUNTED, MOUNTING, UNCERTAIN
 from volumehost.node.operations import (
@@ -101,12 +102,12 @@ class SetUpOperation:
         """Hold the plugin; False when the pod ended between the decision to start and now: then nothing is done."""
         use, services = self._use, self._services
         steps.enter("plugin")
-        use.plugin.hold(plugin_user(use.volume, use.pod_uid))
-        former = services.actual.get_mount(use.volume, use.pod_uid)
-        if not services.desired.wants(use.volume, use.pod_uid):
+        use.plugin.hold(plugin_user(use.volume, self.pod_uid))
+        former = services.actual.get_mount(use.volume, self.pod_uid)
+        if not services.desired.wants(use.volume, self.pod_uid):
             if former is None:
-                services.note({"v": use.volume, "p": use.pod_uid, "gone": True})
-                use.plugin.release(plugin_user(use.volume, use.pod_uid))
+                services.note({"v": use.volume, "p": self.pod_uid, "gone": True})
+                use.plugin.release(plugin_user(use.volume, self.pod_uid))
             return False
         self._reconstructed = former is not None and former.reconstructed
         self._was_mounted = former is not None and not former.reconstructed and bool(former.path)
@@ -134,7 +135,7 @@ class SetUpOperation:
             self.event_reason = "FailedMount"  # also of a raw block volume (MAP-01)
             raise self._failure("NodeAffinity check failed", error) from error
         if volume.spec.access_modes == [_READ_WRITE_ONCE_POD] and services.actual.is_used_elsewhere(
-            use.volume, use.plugin.name, use.inner_name, use.pod_uid
+            use.volume, use.plugin.name, use.inner_name, self.pod_uid
         ):
             refusal = _InUseByAnotherPodError(
                 "volume uses the ReadWriteOncePod access mode and is already in use by another pod",
@@ -144,7 +145,7 @@ class SetUpOperation:
 
     def _check_place(self, together: int) -> None:
         use, layout = self._use, self._services.host.layout
-        check_place_in_pod(layout, use.pod_uid, use.plugin.name, use.inner_name, block=use.is_block, together=together)
+        check_place_in_pod(layout, self.pod_uid, use.plugin.name, use.inner_name, block=use.is_block, together=together)
 
     def _wait_for_attach(self, steps: Steps) -> str:
         use = self._use
@@ -195,7 +196,7 @@ class SetUpOperation:
         use, metadata = self._use, self._use.pod.metadata
         return MountedVolume(
             volume=use.volume,
-            pod_uid=use.pod_uid,
+            pod_uid=self.pod_uid,
             pod_name=metadata.name,
             pod_namespace=metadata.namespace,
             plugin_name=use.plugin.name,
@@ -217,7 +218,7 @@ class SetUpOperation:
         services.note(
             {
                 "v": use.volume,
-                "p": use.pod_uid,
+                "p": self.pod_uid,
                 "state": MOUNTED,
                 "path": mount.path,
                 "is_mount": mount.is_mount,
@@ -237,11 +238,11 @@ class SetUpOperation:
         use, actual = self._use, self._services.actual
         if not actual.has_directories:
             return
-        for found in actual.mounts_of_pod(use.pod_uid):
+        for found in actual.mounts_of_pod(self.pod_uid):
             same = (found.inner_name, found.plugin_name) == (use.inner_name, use.plugin.name)
             if found.from_directory and same and found.volume != use.volume:
-                actual.mark_unmounted(found.volume, use.pod_uid)
-                use.plugin.release(plugin_user(found.volume, use.pod_uid))
+                actual.mark_unmounted(found.volume, self.pod_uid)
+                use.plugin.release(plugin_user(found.volume, self.pod_uid))
 
     def _set_up_failed(
         self,
@@ -252,7 +253,7 @@ class SetUpOperation:
     ) -> None:
         """The pod's mount after a failed set-up (OPERR-03, OPERR-04)."""
         use, actual = self._use, self._services.actual
-        former = actual.get_mount(use.volume, use.pod_uid)
+        former = actual.get_mount(use.volume, self.pod_uid)
         try:
             self._doubt_device(error)
             if former is None:
@@ -264,7 +265,7 @@ class SetUpOperation:
                 and is_operation_finished_error(error)
                 and not left_a_mount()
             ):
-                actual.mark_unmounted(use.volume, use.pod_uid)
+                actual.mark_unmounted(use.volume, self.pod_uid)
         except VolumeHostError as problem:  # the failure of marking is only logged (OPERR-05)
             logger.error("the state of volume %s could not be marked: %s", use.volume, problem)  # noqa: TRY400
 
@@ -281,11 +282,11 @@ class SetUpOperation:
     def failed(self, failure: Failure) -> None:
         """A Warning on the pod (MOUNTOP-13, MAP-12), and let go of what is certainly not mounted."""
         use, services = self._use, self._services
-        mount = services.actual.get_mount(use.volume, use.pod_uid)
+        mount = services.actual.get_mount(use.volume, self.pod_uid)
         word = FAILED if mount is None else UNCERTAIN if mount.state is MountState.UNCERTAIN else MOUNTED
-        services.note({"v": use.volume, "p": use.pod_uid, "state": word, **failure.fields()})
+        services.note({"v": use.volume, "p": self.pod_uid, "state": word, **failure.fields()})
         if mount is None:
-            use.plugin.release(plugin_user(use.volume, use.pod_uid))
+            use.plugin.release(plugin_user(use.volume, self.pod_uid))
         recorder = services.recorder()
         if recorder is None or was_stopped(failure.error):
             return
@@ -305,7 +306,7 @@ class SetUpOperation:
 
     def _failure(self, step: str, cause: BaseException) -> OperationFailedError:
         use, metadata = self._use, self._use.pod.metadata
-        details = pod_details(use.volume, metadata.namespace, metadata.name, use.pod_uid)
+        details = pod_details(use.volume, metadata.namespace, metadata.name, self.pod_uid)
         return OperationFailedError(f"{self.prefix}.{step}", use.inner_name or "nil", details, cause)
 
 
@@ -320,14 +321,14 @@ def is_mount_point(services: Services, path: str) -> bool | None:
 
 def is_mounted_now(services: Services, path: str) -> bool | None:
     """The same where it was mounted just now, so that it need not show that it answers."""
-    from volumehost.mount.mounter import LinuxMounter
-
     mounter = services.host.get_mounter()
     if path and isinstance(mounter, LinuxMounter):
-        with contextlib.suppress(OSError):
+        try:
             found = mounter.has_mount_at(path)
-            if found is not None:
-                return found
+        except OSError:
+            found = None
+        if found is not None:
+            return found
     return is_mount_point(services, path)
 
 

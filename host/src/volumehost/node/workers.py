@@ -89,7 +89,7 @@ class WorkerPool:
             now = self._clock()
             waits = self._lanes.can_take(now)
             gets_on = self._lanes.slow(now) < self._lanes.busy and self._computing.any()
-            # Those who computed when it was last asked may only have been held up: then one joins in, and no others yet.
+            # Those who computed when it was last asked may only have been held up: then one joins in, and no more yet.
             self._hurried = waits and not gets_on and not self._crowded
             self._crowded = waits and gets_on
             if waits and not gets_on:
@@ -166,7 +166,7 @@ class WorkerPool:
             arriving = True
             now = self._clock()
         self._threads -= 1
-        self._computing.end(threading.get_native_id())
+        self._computing.forget(threading.get_native_id())
         self._condition.notify_all()
         return None
 

@@ -10,17 +10,22 @@ from contextlib import contextmanager
 DIRECTORY_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def make_directories(path: str, mode: int = 0o750) -> bool:
+def make_directories(path: str, mode: int = 0o750, *, new_parents: int = 0) -> bool:
     """Create the directory and its missing parents, all with ``mode`` (less the umask); success when it is there.
 
     Returns whether it was not.
 
     ``os.makedirs`` gives its mode to the last one only.
 
+    :param new_parents: how many of its parents are probably missing too. They are made first then, which saves to find
+        out of each that it is missing: that takes as long as to make it.
     :raises FileExistsError: something else is there.
     """
     missing = []
     current, made = path, False
+    for _ in range(new_parents):
+        missing.append(current)
+        current = current.rstrip("/").rpartition("/")[0]
     while True:
         try:
             os.mkdir(current, mode)

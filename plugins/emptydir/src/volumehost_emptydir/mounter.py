@@ -60,6 +60,7 @@ class EmptyDirMounter:
         self._size = size
         self._mounter = mounter
         self._swap_control = swap_control
+        self._first = False
         self._mode = _MODE | stat.S_ISVTX if sticky else _MODE
 
     # --- what it is ---------------------------------------------------------------------------------------
@@ -177,7 +178,7 @@ class EmptyDirMounter:
                 self._make_directory(directory)
             return
         try:
-            if not write_on_mount_marker(self._place) and created:
+            if not write_on_mount_marker(self._place, new_pod=self._first) and created:
                 self._forget()  # left by a volume of that name whose directory somebody has removed
                 write_on_mount_marker(self._place)
             if not created:
@@ -205,7 +206,9 @@ class EmptyDirMounter:
             try:
                 os.mkdir(directory, self._mode)
             except FileNotFoundError:
-                make_directories(os.path.dirname(directory))
+                # Nearly always it is the pod's first volume, and there is nothing of the pod but what is made here.
+                make_directories(os.path.dirname(directory), new_parents=2)
+                self._first = True
                 os.mkdir(directory, self._mode)
         except FileExistsError:
             return False

@@ -100,15 +100,17 @@ def _medium(path: str) -> str:
     return _MEDIA.get(magic, DEFAULT_MEDIUM)
 
 
-def write_on_mount_marker(place: VolumePlace) -> bool:
+def write_on_mount_marker(place: VolumePlace, *, new_pod: bool = False) -> bool:
     """Record that the volume lies on a mount, before the mount is made or taken away.
 
     Whatever is in the directory below once nothing is mounted there was written by somebody who kept the path after
     the unmount: it is not the volume, and is kept (BR-70). Returns whether nothing was recorded of it before.
+
+    :param new_pod: there was nothing of the pod a moment ago.
     """
     path = f"{place.meta_dir}/{ON_MOUNT_FILE}"
     try:
-        new = make_directories(place.meta_dir)
+        new = make_directories(place.meta_dir, new_parents=2 if new_pod else 0)
         try:
             os.mknod(path, stat.S_IFREG | 0o640)
         except OSError:  # it is there, or the filesystem makes files only so

@@ -5,6 +5,7 @@ Nothing that set-up recorded is needed (EMPTYDIR-45): the medium is read from wh
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import logging
 import os
@@ -92,6 +93,9 @@ class EmptyDirUnmounter:
         # The marker by itself, which leaves an empty directory: that one need not be read.
         if marked:
             self._remove_all(f"{self._place.meta_dir}/{ON_MOUNT_FILE}", "removing the marker of the volume")
+            with contextlib.suppress(OSError):  # what is left is told of below
+                os.rmdir(self._place.meta_dir)
+                return
         self._remove_all(self._place.meta_dir, "removing the marker of the volume")
 
     def _medium(self) -> str:

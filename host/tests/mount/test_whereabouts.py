@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import re
 import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -123,3 +125,18 @@ def test_a_program_that_does_not_end_is_named_with_its_process(until: Callable) 
         number = told.partition("(process ")[2].partition(",")[0]
         subprocess.run(["kill", "-9", number], check=True)
         thread.join(10)
+
+
+def test_the_collector_does_not_run_while_the_interpreter_lists_its_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would hold the list's lock, and may run what lets others go on who need it: the process would stand still."""
+    seen = []
+    frames = sys._current_frames
+    monkeypatch.setattr(sys, "_current_frames", lambda: seen.append(gc.isenabled()) or frames())
+    whereabouts(threading.main_thread())
+    gc.disable()
+    try:
+        whereabouts(threading.main_thread())
+        assert not gc.isenabled(), "it stays as it was"
+    finally:
+        gc.enable()
+    assert seen == [False, False]

@@ -6,6 +6,7 @@ waits for anything.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import sysconfig
@@ -55,12 +56,32 @@ class _Found(NamedTuple):
     code: str
 
 
+def _frame_of(thread: threading.Thread) -> FrameType | None:
+    """Where the thread is, without the garbage collector.
+
+    Some Pythons (3.11.7 is one) let it run while they hold the lock of their list of threads; what it calls may let
+    another thread run, and when that one starts or ends a thread both wait for ever.
+    """
+    with _looking:
+        collects = gc.isenabled()
+        gc.disable()
+        try:
+            return sys._current_frames().get(thread.ident or 0)  # noqa: SLF001 - the documented way to look at another
+        finally:
+            if collects:
+                gc.enable()
+
+
+#: One at a time, so that nobody takes the other's pause for the way it was.
+_looking = threading.Lock()
+
+
 def whereabouts(thread: threading.Thread) -> str:
     """Where the thread is now: ``in umount2() of the kernel (D, request_wait_answer), called by acme/nfs.py:88 undo``.
 
     "" for a thread that has ended, or that is nowhere in particular.
     """
-    frame = sys._current_frames().get(thread.ident or 0)  # noqa: SLF001 - the documented way to look at another thread
+    frame = _frame_of(thread)
     if frame is None:
         return ""
     try:

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from volumehost.hosts.events import ApiEventRecorder
     from volumehost.loader.manager import VolumePluginManager
 
+#: How long the end waits for events that are not written yet, in seconds: where the API is away they never will be.
+EVENT_SECONDS: Final = 2.0
+
 ATTACH_DETACH: Final = "attach-detach"
 CLAIM_PROTECTION: Final = "claim-protection"
 VOLUME_PROTECTION: Final = "volume-protection"
@@ -165,6 +168,6 @@ class ClusterPlane:
         yield from (pairs, PodWishes(world))
 
     def _ended(self, grace: float) -> None:
-        deadline = time.monotonic() + grace
+        deadline = time.monotonic() + min(grace, EVENT_SECONDS)
         for recorder in self._recorders.values():
             recorder.flush(max(0.0, deadline - time.monotonic()))

@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from volumehost.control.attach_detach.world import AttachDetachSettings
-from volumehost.control.cluster import ClusterControl, ClusterPlane
+from volumehost.control.cluster import EVENT_SECONDS, ClusterControl, ClusterPlane
 from volumehost.controller.fenced_client import FencedClient
 from volumehost.errors import KindNotServedError, VolumeHostError
 from volumehost.hosts.config import HostConfig
@@ -110,7 +110,7 @@ class Work:
         """Begin nothing more, and wait at most ``grace`` seconds for what runs; whether all of it has ended."""
         deadline = time.monotonic() + grace
         drained = self._cluster.plane.stop(grace)
-        self._recorder.flush(max(0.0, deadline - time.monotonic()))
+        self._recorder.flush(max(0.0, min(EVENT_SECONDS, deadline - time.monotonic())))
         self.cached.stop(max(0.5, deadline - time.monotonic()))
         try:
             errors: Sequence[VolumeHostError] = DeadlineRunner().run(

@@ -92,6 +92,14 @@ def test_names(rbac):
     ]
 
 
+def test_what_drivers_need_is_more(rbac):
+    plain = documents(rbac("--role", "controller"))
+    more = documents(rbac("--role", "controller", "--csi-driver"))
+    assert [each["kind"] for each in more] == [each["kind"] for each in plain]
+    assert len(more[1]["rules"]) > len(plain[1]["rules"])
+    assert main(["rbac", "--role", "node", "--csi-driver"]) == 2
+
+
 def test_a_role_must_be_named(capsys):
     assert main(["rbac"]) == 2
     assert "--role" in capsys.readouterr().err

@@ -16,8 +16,8 @@ from world import AGENT, CONTROLLER, DRIVER, NAMESPACE, World
 
 from volumehost.agent.permissions import NODE_PERMISSIONS
 from volumehost.api.kubernetes import connect
-from volumehost.api.objects import PersistentVolumeClaim
-from volumehost.controller.permissions import CONTROLLER_PERMISSIONS
+from volumehost.api.objects import PersistentVolumeClaim, VolumeSnapshot
+from volumehost.controller.permissions import CONTROLLER_PERMISSIONS, SIDECAR_PERMISSIONS
 from volumehost.testing.api_server import ApiServer
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(240)]
@@ -36,6 +36,10 @@ OBJECTS = (
         "metadata": {"name": "fast"},
         "provisioner": DRIVER,
         "allowVolumeExpansion": True,
+        "parameters": {
+            "csi.storage.k8s.io/provisioner-secret-name": "key",
+            "csi.storage.k8s.io/provisioner-secret-namespace": "default",
+        },
     },
 )
 VOLUME = {
@@ -194,3 +198,37 @@ def test_each_has_the_permissions_that_it_uses_and_no_other(world, user, permiss
     assert superfluous == set()
     elsewhere = [each for each in made if each.resource == "leases" and each.namespace != NAMESPACE]
     assert elsewhere == []
+
+
+def test_the_controller_does_the_sidecars_work_for_a_driver_that_it_is_given(world):
+    """Provisioning, attaching, growing, snapshots, deletion: with the permissions for that, and no other."""
+    objects = world.server.objects
+    world.sidecars.stop()
+    world.controller.kill()
+    world.grant("controller", (*CONTROLLER_PERMISSIONS, *SIDECAR_PERMISSIONS))
+    world.server.requests.clear()
+    world.controller.start("--no-leader-elect", "--csi-driver", f"{DRIVER}={world.nodes['node-1'].driver.endpoint}")
+    objects.put({**CLAIM, "metadata": {**CLAIM["metadata"], "name": "own"}})
+    volume = world.until(lambda: objects.get("persistentvolumeclaims", "own")["spec"].get("volumeName"), "a volume")
+    uid = world.run_pod("node-1", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "own"}}])
+    world.wait_for_mount("node-1", uid, volume)
+    objects.patch("persistentvolumeclaims", "own", {"spec": {"resources": {"requests": {"storage": "2Gi"}}}})
+    world.until(
+        lambda: objects.get("persistentvolumeclaims", "own")["status"]["capacity"]["storage"] == "2Gi", "the size"
+    )
+    taken = {"apiVersion": "snapshot.storage.k8s.io/v1", "kind": "VolumeSnapshotClass", "metadata": {"name": "nightly"}}
+    objects.put({**taken, "driver": DRIVER, "deletionPolicy": "Delete"})
+    spec = {"volumeSnapshotClassName": "nightly", "source": {"persistentVolumeClaimName": "own"}}
+    objects.put({**taken, "kind": "VolumeSnapshot", "metadata": {"name": "monday"}, "spec": spec})
+    world.until(lambda: objects.get("volumesnapshots", "monday").get("status", {}).get("readyToUse"), "a snapshot")
+    with connect(world.kubeconfig()) as api:
+        api.delete(VolumeSnapshot, "monday")
+        world.until(lambda: not objects.list("volumesnapshotcontents"), "the snapshot's deletion")
+        world.end_pod()
+        world.until(lambda: not world.attachments(), "the detachment")
+        api.delete(PersistentVolumeClaim, "own")
+    world.until(lambda: objects.find("persistentvolumes", volume) is None, "the volume's deletion")
+    made = world.server.requests.all(user=CONTROLLER)
+    assert {(each.verb, each.permission) for each in made if each.code == 403} == set()
+    given = {(verb, each.resource) for each in SIDECAR_PERMISSIONS for verb in each.verbs}
+    assert given - {(each.verb, each.permission) for each in made} == set()

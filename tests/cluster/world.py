@@ -11,13 +11,13 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Self
 
 from volumehost.agent.permissions import NODE_PERMISSIONS
 from volumehost.controller.permissions import CONTROLLER_PERMISSIONS
-from volumehost.daemon.rbac import rbac_objects
+from volumehost.daemon.rbac import Permission, rbac_objects
 from volumehost.mount import syscalls
 from volumehost.mount.mountinfo import read_mount_table
 from volumehost.testing.agents import PATIENCE, AgentProcess
@@ -163,9 +163,7 @@ class World:
         self.storage = base / "storage"
         self.storage.mkdir()
         for name, permissions in (("agent", NODE_PERMISSIONS), ("controller", CONTROLLER_PERMISSIONS)):
-            full = f"volumehost-{name}"
-            for each in rbac_objects(full, NAMESPACE, full, permissions):
-                server.objects.put(each)
+            self.grant(name, permissions)
         self.nodes = {name: WorldNode(self, name) for name in ("node-1", "node-2")}
         self.sidecars = Sidecars(server)
         options = ["--kubeconfig", self.kubeconfig(CONTROLLER), "--lease-namespace", NAMESPACE]
@@ -193,6 +191,12 @@ class World:
             if mount.path.startswith(f"{self.base}/"):
                 with contextlib.suppress(OSError):
                     syscalls.umount2(mount.path, syscalls.MNT_DETACH)
+
+    def grant(self, daemon: str, permissions: Sequence[Permission]) -> None:
+        """Let the daemon do this, and nothing else."""
+        name = f"volumehost-{daemon}"
+        for each in rbac_objects(name, NAMESPACE, name, permissions):
+            self.server.objects.put(each)
 
     def kubeconfig(self, user: str = "admin") -> str:
         path = self.base / user.rpartition(":")[2]

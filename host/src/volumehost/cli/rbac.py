@@ -31,9 +31,10 @@ _ROLES = {"node": "volumehost-agent", "controller": "volumehost-controller"}
 @click.option(
     "--service-account", metavar="NAME", help="Of the daemon.  [default: volumehost-agent or volumehost-controller]"
 )
+@click.option("--csi-driver", "csi_driver", is_flag=True, help="Of the controller, with its own --csi-driver.")
 @shared_options("output", "namespace")
 @click.pass_obj
-def rbac(settings: Settings, role: str, service_account: str | None) -> None:
+def rbac(settings: Settings, role: str, service_account: str | None, *, csi_driver: bool) -> None:
     """Print what a daemon may do in a cluster, as RBAC manifests.
 
     ServiceAccount, roles and bindings with exactly the permissions that the daemon uses, for 'kubectl apply -f -'. The
@@ -41,9 +42,11 @@ def rbac(settings: Settings, role: str, service_account: str | None) -> None:
     """
     from volumehost.daemon.rbac import rbac_objects
 
+    if csi_driver and role != "controller":
+        raise click.UsageError("--csi-driver goes with --role controller")
     name = _ROLES[role]
     namespace = settings.namespace if settings.namespace_given else DEFAULT_NAMESPACE
-    objects = rbac_objects(name, namespace, service_account or name, permissions_of(role))
+    objects = rbac_objects(name, namespace, service_account or name, permissions_of(role, csi_driver=csi_driver))
     if settings.output == "name":
         for each in objects:
             click.echo(f"{each['kind'].lower()}/{each['metadata']['name']}")
@@ -55,15 +58,15 @@ def rbac(settings: Settings, role: str, service_account: str | None) -> None:
         click.echo(as_yaml(objects), nl=False)
 
 
-def permissions_of(role: str) -> Sequence[Permission]:
+def permissions_of(role: str, *, csi_driver: bool = False) -> Sequence[Permission]:
     """The table of the daemon."""
     if role == "node":
         from volumehost.agent.permissions import NODE_PERMISSIONS
 
         return NODE_PERMISSIONS
-    from volumehost.controller.permissions import CONTROLLER_PERMISSIONS
+    from volumehost.controller.permissions import CONTROLLER_PERMISSIONS, SIDECAR_PERMISSIONS
 
-    return CONTROLLER_PERMISSIONS
+    return (*CONTROLLER_PERMISSIONS, *SIDECAR_PERMISSIONS) if csi_driver else CONTROLLER_PERMISSIONS
 
 
 def as_yaml(objects: Sequence[dict[str, Any]]) -> str:

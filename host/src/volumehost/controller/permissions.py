@@ -33,3 +33,20 @@ CONTROLLER_PERMISSIONS: Final = (
     Permission("snapshot.storage.k8s.io", "volumesnapshots", _READ, "what a claim's volume begins as"),
     Permission("coordination.k8s.io", "leases", ("create", "get", "update"), "who leads", own_namespace=True),
 )
+
+#: What is done besides for the drivers of ``--csi-driver``; the sidecars that this replaces have such roles too.
+SIDECAR_PERMISSIONS: Final = (
+    Permission("", "secrets", ("get",), "secrets that storage classes and the like name"),
+    Permission("storage.k8s.io", "volumeattachments", ("update", "patch"), "finalizers of what is attached"),
+    Permission("storage.k8s.io", "volumeattachments/status", ("update",), "whether it is attached"),
+    Permission("snapshot.storage.k8s.io", "volumesnapshots", ("update", "patch"), "their finalizers"),
+    Permission("snapshot.storage.k8s.io", "volumesnapshots/status", ("update",), "how far a snapshot is"),
+    Permission(
+        "snapshot.storage.k8s.io",
+        "volumesnapshotcontents",
+        (*_READ, "create", "update", "patch", "delete"),
+        "the snapshots that drivers have",
+    ),
+    Permission("snapshot.storage.k8s.io", "volumesnapshotcontents/status", ("update",), "how far a snapshot is"),
+    Permission("snapshot.storage.k8s.io", "volumesnapshotclasses", _READ, "how snapshots are taken"),
+)

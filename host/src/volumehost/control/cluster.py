@@ -163,9 +163,15 @@ class ClusterPlane:
 
         settings = self._control.attach_detach or AttachDetachSettings()
         own = replace(context, event=self._recorders[ATTACH_COMPONENT].event)
-        world = self.world = World(own, self._live, look_at, settings)
-        pairs = AttachDetach(world)
-        yield from (pairs, PodWishes(world))
+        world = self.world = World(
+            own,
+            self._live,
+            look_at_pairs=look_at,
+            look_at_pods=lambda keys: plane.look_at(pods, keys),
+            settings=settings,
+        )
+        pairs, pods = AttachDetach(world), PodWishes(world)
+        yield from (pairs, pods)
 
     def _ended(self, grace: float) -> None:
         deadline = time.monotonic() + min(grace, EVENT_SECONDS)

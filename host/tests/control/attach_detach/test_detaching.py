@@ -102,6 +102,27 @@ def test_a_pod_that_comes_back_keeps_it(attached) -> None:
     assert attached.listed("n1") == {"d1": "/dev/d1"}
 
 
+def test_a_pod_whose_end_was_told_to_nobody(attached) -> None:
+    """ADC-12: it went between two watches. It is looked at from time to time, all the same."""
+    from volumehost.control.attach_detach.pods import LOOK_SECONDS, PodWishes
+    from volumehost.control.controller import Key
+
+    plane = attached.start()
+    attached.wait(lambda: plane.world.ready, "the start")
+    wish = plane.world.wishes.get(plane.world.wishes.pairs()[0])
+    volumes = {plane.world.wishes.pairs()[0].volume: wish.wanted}
+    looks = PodWishes(plane.world)
+    assert looks.reconcile(Key("web", "default")) == LOOK_SECONDS
+    gone = Key("gone", "default")
+    plane.world.wishes.put(gone, "uid", "n1", volumes, complete=True)
+    attached.uses("n1")
+    attached.end("web")
+    attached.wait(lambda: Key("web", "default") not in plane.world.wishes.pods(), "the pod to be forgotten")
+    assert not detached(attached)
+    assert looks.reconcile(gone) is None
+    attached.wait(lambda: detached(attached), "the detach")
+
+
 def test_a_pod_that_has_ended_is_no_reason_to_keep_it(attached) -> None:
     """UTIL-15."""
     from volumehost.api.objects import Pod

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from volumehost.control.attach_detach.nodes import NodeFacts
 from volumehost.control.attach_detach.pod_volumes import may_attach, volumes_to_attach
@@ -16,6 +16,11 @@ from volumehost.control.writes import get_or_none
 
 if TYPE_CHECKING:
     from volumehost.api.objects import CSIDriver, KubeObject, Node, PersistentVolume, PersistentVolumeClaim, Pod
+
+
+#: How often a pod that wants something is looked at though nothing was told of it, in seconds (ADC-12): one that went
+#: between two watches, or before the first one began, is not told of any more.
+LOOK_SECONDS: Final = 180.0
 
 
 class PodWishes:
@@ -49,7 +54,7 @@ class PodWishes:
         }
 
     def reconcile(self, key: Key) -> float | None:
-        """Note what the pod wants.
+        """Note what the pod wants; the seconds until it is looked at again, for its end may have been told to nobody.
 
         :raises VolumeHostError: something of what it wants cannot be told; until then nothing is taken from its node.
         """
@@ -75,7 +80,7 @@ class PodWishes:
         world.look_at_pairs(changed)
         if problem is not None:
             raise problem
-        return None
+        return LOOK_SECONDS if world.wishes.wants(key) else None
 
     # --- what concerns which pod ------------------------------------------------------------------------------------
 

@@ -100,6 +100,16 @@ class Wishes:
         with self._lock:
             return sorted({pod for node in nodes for pod in self._pods.get(Pair(volume, node), ())})
 
+    def wants(self, pod: Key) -> bool:
+        """Whether the pod is known to want anything."""
+        with self._lock:
+            return bool(self._by_pod.get(pod, ("", "", {}))[2])
+
+    def pods(self) -> list[Key]:
+        """Every pod that is known, whether or not it wants anything."""
+        with self._lock:
+            return list(self._by_pod)
+
     def pairs(self) -> list[Pair]:
         """Every pair that is wanted."""
         with self._lock:

@@ -49,14 +49,16 @@ class World:
     """Safe for threads.
 
     :param live: an API that answers with what is so now, where the context's answers from caches.
-    :param look_at_pairs: have the controller of pairs look at these.
+    :param look_at_pairs: have the controller of pairs look at these; ``look_at_pods`` that of pods.
     """
 
     def __init__(
         self,
         context: ControlContext,
         live: ApiClient,
+        *,
         look_at_pairs: Callable[[Iterable[Pair]], None],
+        look_at_pods: Callable[[Iterable[Key]], None],
         settings: AttachDetachSettings,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -64,6 +66,7 @@ class World:
         self.settings = settings
         self.clock = clock
         self.look_at_pairs = look_at_pairs
+        self._look_at_pods = look_at_pods
         self.wishes = Wishes()
         self.attachments = Attachments(clock)
         self.nodes = KnownNodes()
@@ -95,6 +98,7 @@ class World:
                 self._failure = self.clock(), error
                 raise
             self._ready = True
+        self._look_at_pods(self.wishes.pods())
         self.look_at_pairs({*self.attachments.pairs(), *self.wishes.pairs()})
 
     def is_managed(self, node: str) -> bool:

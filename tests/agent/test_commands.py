@@ -142,8 +142,8 @@ def test_what_takes_too_long_is_told_as_without_an_agent(running_agent, command)
     running_agent()
     command("apply", "--no-wait", "-f", "-", manifest=MANUAL)
     command("apply", "--no-wait", "-f", "-", manifest=WAITS)
-    _, err = command("mount", "-f", "-", "--timeout", "0.5s", manifest=pod("web", SCRATCH, LATER), code=4)
-    assert re.search(r"unmounted volumes=\[data\] after 0\.[0-9]+ s", err)
+    _, err = command("mount", "-f", "-", "--timeout", "3s", manifest=pod("web", SCRATCH, LATER), code=4)
+    assert re.search(r"unmounted volumes=\[data\] after [0-2]\.[0-9]+ s", err)
     assert "there is none of its class" in err
     assert "the agent goes on trying" in err
 

@@ -36,7 +36,7 @@ def log() -> ChangeLog:
 @pytest.fixture
 def cache(log: ChangeLog) -> ObjectCache:
     cache = ObjectCache(kind_of(ConfigMap), log, scope(None, "", ""))
-    cache.replace([body(5)], "10")
+    cache.replace([body(5)], "10", cache.begin_list())
     return cache
 
 
@@ -95,21 +95,43 @@ def test_another_object_of_that_name_is_another(cache: ObjectCache) -> None:
     assert cache.get(KEY) == body(12, uid="u2")
     cache.removed(body(13, uid="u3"))
     cache.apply(event("DELETED", 11))
+    # What is told now was before the one that was deleted last.
     cache.apply(event("ADDED", 12, uid="u2"))
-    assert cache.get(KEY) == body(12, uid="u2")
+    assert cache.get(KEY) is None
+    cache.apply(event("ADDED", 15, uid="u4"))
+    assert cache.get(KEY) == body(15, uid="u4")
 
 
 def test_a_list_from_before_a_write_does_not_undo_it(cache: ObjectCache) -> None:
     cache.wrote(body(12))
-    cache.replace([body(5)], "11")
+    cache.replace([body(5)], "11", cache.begin_list())
     assert cache.get(KEY) == body(12)
-    cache.replace([body(5)], "12")
+    cache.replace([body(5)], "12", cache.begin_list())
     assert cache.get(KEY) == body(5)
+
+
+def test_a_list_from_before_a_deletion_does_not_undo_it(cache: ObjectCache) -> None:
+    began = cache.begin_list()
+    cache.removed(body(5))
+    cache.replace([body(5)], "11", began)
+    assert cache.get(KEY) is None
+    # A list from after it knows better.
+    cache.replace([body(5)], "12", cache.begin_list())
+    assert cache.get(KEY) == body(5)
+
+
+def test_answers_of_several_threads_come_in_any_order(cache: ObjectCache) -> None:
+    cache.wrote(body(14))
+    cache.wrote(body(12))
+    assert cache.get(KEY) == body(14)
+    cache.removed(body(14))
+    cache.wrote(body(13))
+    assert cache.get(KEY) is None
 
 
 def test_what_is_outside_is_not_kept(log: ChangeLog) -> None:
     cache = ObjectCache(kind_of(ConfigMap), log, scope(None, "app=web", ""))
-    cache.replace([body(5, labels={"app": "web"})], "10")
+    cache.replace([body(5, labels={"app": "web"})], "10", cache.begin_list())
     cache.wrote(body(12, name="other", labels={"app": "db"}))
     assert cache.get(("default", "other")) is None
     # An object that leaves what is watched has gone, for those who look here.
@@ -119,7 +141,7 @@ def test_what_is_outside_is_not_kept(log: ChangeLog) -> None:
 
 def test_versions_that_are_no_numbers_are_only_compared(log: ChangeLog) -> None:
     cache = ObjectCache(kind_of(ConfigMap), log, scope(None, "", ""))
-    cache.replace([body("x")], "l")
+    cache.replace([body("x")], "l", cache.begin_list())
     cache.wrote(body("y"))
     assert cache.get(KEY) == body("y")
     cache.apply(event("MODIFIED", "y"))
@@ -130,7 +152,7 @@ def test_versions_that_are_no_numbers_are_only_compared(log: ChangeLog) -> None:
 def test_a_list_tells_what_is_different(cache: ObjectCache, log: ChangeLog) -> None:
     cache.apply(event("ADDED", 11, name="b"))
     number = log.end
-    found = cache.replace([body(12), body(13, name="c")], "20")
+    found = cache.replace([body(12), body(13, name="c")], "20", cache.begin_list())
     assert found == [
         Difference(body(11, name="b"), None),
         Difference(body(5), body(12)),

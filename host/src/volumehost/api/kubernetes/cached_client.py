@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar, cast, overload
 
 from volumehost.api.client import ObjectList, WatchEvent
+from volumehost.api.convert import to_json
 from volumehost.api.defaults import DEFAULT_NAMESPACE
 from volumehost.api.kinds import kind_of
 from volumehost.api.kubernetes.bulk import without_collecting
@@ -355,9 +356,10 @@ class CachedClient:
         found = self._through(call)
         if not _ends(found.metadata):
             return self._wrote(found)
-        if informer is not None and known is not None:
+        if informer is not None:
+            last = to_json(found).encode()
             with self._log.changed:
-                informer.cache.removed(known)
+                informer.cache.removed(last)
         return found
 
     def request_token(self, namespace: str, name: str, request: TokenRequest) -> TokenRequest:

@@ -221,13 +221,15 @@ class Informer(Generic[T]):
 
     def _list(self) -> None:
         began = self._clock()
+        with self.log.changed:
+            mark = self.cache.begin_list()
         bodies, version = list_bodies(
             self._client.caller, many("list", self.watched.kind, self.watched.namespace), self._query
         )
         self._gate.answered()
         with self._telling:
             with self.log.changed:
-                differences = self.cache.replace(bodies, version)
+                differences = self.cache.replace(bodies, version, mark)
                 self.log.announce()
             self._listed = True
             for difference in differences:

@@ -28,6 +28,19 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
+class OwnWrite:
+    """What this program made of an object: a state of that version, or, without an entry, nothing any more.
+
+    Deletions are numbered.
+    """
+
+    version: str
+    uid: str
+    entry: Entry | None
+    number: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Difference:
     """What a change was to those who follow it: None for what was not there, or is not there any more."""
 
@@ -46,7 +59,8 @@ class ObjectCache:
         self._log = log
         self._keep = keep
         self._entries: dict[Key, Entry] = {}
-        self._own: dict[Key, tuple[str, Entry | None]] = {}
+        self._own: dict[Key, OwnWrite] = {}
+        self._deletions = 0
         self.version = ""
 
     # --- what is known ------------------------------------------------------------------------------------------------
@@ -54,7 +68,7 @@ class ObjectCache:
     def get(self, key: Key) -> bytes | None:
         """The last known state, own writes included."""
         if key in self._own:
-            entry = self._own[key][1]
+            entry = self._own[key].entry
             return entry.body if entry is not None else None
         found = self._entries.get(key)
         return found.body if found is not None else None
@@ -63,14 +77,14 @@ class ObjectCache:
         """All states, sorted by namespace and name; without own writes: exactly what the watch has told."""
         entries: dict[Key, Entry] = self._entries
         if own and self._own:
-            over = {key: entry for key, (_version, entry) in self._own.items() if entry is not None}
+            over = {key: own.entry for key, own in self._own.items() if own.entry is not None}
             entries = {key: entry for key, entry in entries.items() if key not in self._own} | over
         keys = sorted(key for key in entries if not namespace or key[0] == namespace)
         return [entries[key].body for key in keys]
 
     def wrote_lately(self, version: str) -> bool:
         """Whether an own write that the watch has not told yet has made that version."""
-        return any(entry is not None and entry.version == version for _version, entry in self._own.values())
+        return any(own.entry is not None and own.version == version for own in self._own.values())
 
     # --- what the watch tells -----------------------------------------------------------------------------------------
 
@@ -97,7 +111,11 @@ class ObjectCache:
             self._log.append(Change(self._kind.kind, kind, heading.version, body, heading.namespace))
         return difference
 
-    def replace(self, bodies: Iterable[bytes], version: str) -> list[Difference]:
+    def begin_list(self) -> int:
+        """A list is about to be asked for; what :meth:`replace` wants to know of that."""
+        return self._deletions
+
+    def replace(self, bodies: Iterable[bytes], version: str, began: int) -> list[Difference]:
         """A list: what differs from what was known comes as changes, and what is not in it any more has gone."""
         before, now = self._entries, {}
         for body in bodies:
@@ -105,8 +123,13 @@ class ObjectCache:
             now[heading.namespace, heading.name] = Entry(heading.uid, heading.version, body)
         first = not self.version
         self._entries, self.version = now, version
+        if not version.isdigit():
+            self._own.clear()
         self._own = {
-            key: own for key, own in self._own.items() if version.isdigit() and is_later(own[0], version) and own[1]
+            key: own
+            for key, own in self._own.items()
+            # A list that began before a deletion may still have the object.
+            if is_later(own.version, version) or (own.entry is None and own.number > began)
         }
         found = []
         for namespace, difference, kind in _differences(before, now):
@@ -122,13 +145,10 @@ class ObjectCache:
         own = self._own.get(key)
         if own is None:
             return
-        version, entry = own
-        older = version.isdigit() and heading.version.isdigit() and int(heading.version) < int(version)
-        if entry is None:
-            # A deleted object: what is told of it until it goes was before that.
-            keep = not gone and heading.version.isdigit() and not is_later(heading.version, version)
-        else:
-            keep = older
+        keep = heading.version.isdigit() and own.version.isdigit() and is_later(own.version, heading.version)
+        if own.entry is None and own.uid == heading.uid:
+            # Of a deleted object everything is old until it is told that it has gone.
+            keep = not gone
         if not keep:
             del self._own[key]
 
@@ -136,7 +156,9 @@ class ObjectCache:
         if version:
             self.version = version
         if self._own and version.isdigit():
-            self._own = {key: own for key, own in self._own.items() if own[1] is None or is_later(own[0], version)}
+            self._own = {
+                key: own for key, own in self._own.items() if own.entry is None or is_later(own.version, version)
+            }
 
     # --- own writes ---------------------------------------------------------------------------------------------------
 
@@ -146,20 +168,34 @@ class ObjectCache:
         if not self.version or not is_later(heading.version, self.version):
             return  # the watch has told it already, or will not be asked before it has
         key = heading.namespace, heading.name
-        known = self._entries.get(key)
+        known, own = self._entries.get(key), self._own.get(key)
         if known is not None and known.uid == heading.uid and not is_later(heading.version, known.version):
             return
+        if own is not None:
+            # Answers of several threads may come in any order.
+            deleted_since = own.entry is None and own.uid == heading.uid
+            if deleted_since or not is_later(heading.version, own.version):
+                return
         entry = Entry(heading.uid, heading.version, body) if self._keep(body) else None
         if entry is not None or known is not None:
-            self._own[key] = (heading.version, entry)
+            self._own[key] = OwnWrite(heading.version, heading.uid, entry)
 
     def removed(self, body: bytes) -> None:
         """The object, of which this is the last state, was deleted by an own call."""
         heading = read_heading(body)
         key = heading.namespace, heading.name
-        known = self._entries.get(key)
-        if known is not None and known.uid == heading.uid:
-            self._own[key] = (max(known.version, heading.version, key=_number), None)
+        known, own = self._entries.get(key), self._own.get(key)
+        latest = max(
+            (heading.version, *(one.version for one in (known, own) if one is not None and one.uid == heading.uid)),
+            key=_number,
+        )
+        if own is not None and own.uid != heading.uid and is_later(own.version, latest):
+            return  # there is another one of that name since
+        if known is not None and known.uid != heading.uid and is_later(known.version, latest):
+            self._own.pop(key, None)
+        elif known is not None or is_later(latest, self.version):
+            self._deletions += 1
+            self._own[key] = OwnWrite(latest, heading.uid, None, self._deletions)
         else:
             self._own.pop(key, None)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
@@ -15,11 +13,12 @@ from volumehost.api.defaults import DEFAULT_NAMESPACE
 from volumehost.api.kinds import kind_of
 from volumehost.api.kubernetes.bulk import without_collecting
 from volumehost.api.kubernetes.cached_watch import CachedWatch
-from volumehost.api.kubernetes.change_log import ChangeLog, is_later
+from volumehost.api.kubernetes.change_log import is_later
 from volumehost.api.kubernetes.client import KubernetesClient
 from volumehost.api.kubernetes.codec import read_heading
 from volumehost.api.kubernetes.gate import RequestGate
 from volumehost.api.kubernetes.informer import Informer, Watched
+from volumehost.api.kubernetes.informer_set import InformerSet, await_sync
 from volumehost.api.kubernetes.scope import selected_name
 from volumehost.api.objects import KubeObject, ObjectMeta, TokenRequest
 from volumehost.api.selectors import parse_selector
@@ -32,7 +31,6 @@ _R = TypeVar("_R")
 SYNC_PATIENCE_SECONDS = 5.0
 #: How long a call waits when the server asks for patience, in seconds.
 CALL_PATIENCE_SECONDS = 2.0
-_LOOK_SECONDS = 0.1
 
 
 class CachedClient:
@@ -61,15 +59,11 @@ class CachedClient:
         self._client = client.with_patience(CALL_PATIENCE_SECONDS)
         self._patience = patience
         self._gate = gate or RequestGate()
-        self._log = ChangeLog()
-        self._lock = threading.Lock()
-        self._informers: dict[type[KubeObject], Informer[Any]] = {}
-        self._started = False
-        for one in watched:
-            self._add(one)
+        self._informers = InformerSet(self._client, watched, self._gate)
+        self._log = self._informers.log
 
     def __repr__(self) -> str:
-        return f"<CachedClient {self._client.server}: {', '.join(kind.__name__ for kind in self._informers)}>"
+        return f"<CachedClient {self._client.server}: {', '.join(kind.__name__ for kind in self._informers.kinds)}>"
 
     def __enter__(self) -> Self:
         self.start()
@@ -89,69 +83,45 @@ class CachedClient:
 
     def start(self) -> None:
         """Begin to list and watch; returns at once."""
-        with self._lock:
-            self._started = True
-            informers = list(self._informers.values())
-        for informer in informers:
-            informer.start()
+        self._informers.start()
 
     def stop(self, timeout: float = 5.0) -> bool:
         """End the watches, own ones and those handed out; whether all threads ended within ``timeout`` seconds."""
-        deadline = time.monotonic() + timeout
-        with self._lock:
-            informers = list(self._informers.values())
-        for informer in informers:
-            informer.stop_soon()
-        ended = [informer.stop(deadline - time.monotonic()) for informer in informers]
-        return all(ended)
+        return self._informers.stop(timeout)
 
     def informer(self, kind: type[T]) -> Informer[T]:
         """The informer of a watched kind, for handlers and listers.
 
         :raises KeyError: the kind is not watched.
         """
-        return self._informers[kind]
+        informer = self._informers.find(kind)
+        if informer is None:
+            raise KeyError(kind)
+        return informer
 
     @property
     def has_synced(self) -> bool:
         """Whether every watched kind has been listed."""
-        return all(informer.has_synced for informer in list(self._informers.values()))
+        return self._informers.has_synced
 
     def wait_for_sync(self, timeout: float) -> bool:
         """Wait at most ``timeout`` seconds for that; whether it is so."""
-        deadline = time.monotonic() + timeout
-        return all(informer.wait_for_sync(deadline - time.monotonic()) for informer in list(self._informers.values()))
+        return self._informers.wait_for_sync(timeout)
 
     @property
     def stale_since(self) -> float | None:
         """Since when (``time.monotonic``) one of the kinds may be old; None while all are live."""
-        since = [informer.stale_since for informer in list(self._informers.values())]
-        return min((one for one in since if one is not None), default=None)
+        return self._informers.stale_since
 
     def stale_kinds(self) -> dict[type[KubeObject], str]:
         """The kinds that may be old, and why."""
-        informers = list(self._informers.items())
-        return {kind: informer.problem for kind, informer in informers if informer.stale_since is not None}
-
-    def _add(self, watched: Watched[Any]) -> Informer[Any]:
-        informer = Informer(self._client, watched, gate=self._gate, log=self._log)
-        self._informers[watched.kind] = informer
-        return informer
-
-    def _ensure(self, kind: type[KubeObject]) -> Informer[Any]:
-        """The informer of the kind, a new one when there is none yet."""
-        with self._lock:
-            informer = self._informers.get(kind) or self._add(Watched(kind))
-            started = self._started
-        if started:
-            informer.start()
-        return informer
+        return self._informers.stale_kinds()
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
     def get(self, kind: type[T], name: str, namespace: str = "") -> T:
         """See ApiClient."""
-        informer = self._informers.get(kind)
+        informer = self._informers.find(kind)
         if informer is None:
             return self._through(lambda: self._client.get(kind, name, namespace))
         self._wait_until_synced(informer)
@@ -174,7 +144,7 @@ class CachedClient:
     ) -> ObjectList[T]:
         """See ApiClient."""
         selector = parse_selector(labels)
-        informer = self._covering(kind, namespace)
+        informer = self._informers.covering(kind, namespace)
         if informer is None:
             return self._through(lambda: self._client.list(kind, namespace, labels))
         self._wait_until_synced(informer)
@@ -195,7 +165,7 @@ class CachedClient:
         timeout: float | None = None,
     ) -> Iterator[WatchEvent[T]]:
         """See ApiClient. From a version that is remembered it costs no request; from another one it goes through."""
-        informer = self._covering(kind, namespace)
+        informer = self._informers.covering(kind, namespace)
         if informer is None:
             return self._client.watch(kind, namespace, resource_version, stop=stop, timeout=timeout)
         return self._watch(informer, namespace, resource_version, stop, timeout)
@@ -209,9 +179,9 @@ class CachedClient:
     ) -> Iterator[WatchEvent[Any]]:
         """See MultiKindWatcher. Kinds that are not watched are watched from then on."""
         deadline = None if timeout is None else time.monotonic() + timeout
-        informers = [self._ensure(kind) for kind in kinds]
+        informers = [self._informers.ensure(kind) for kind in kinds]
         for informer in informers:
-            if not self._await_sync(informer, stop, deadline):
+            if not await_sync(informer, stop, deadline):
                 return
         left = None if deadline is None else deadline - time.monotonic()
         yield from CachedWatch(self._log, informers, "", stop, left).from_present(mark=True)
@@ -225,7 +195,7 @@ class CachedClient:
         timeout: float | None,
     ) -> Iterator[WatchEvent[Any]]:
         deadline = None if timeout is None else time.monotonic() + timeout
-        if not self._await_sync(informer, stop, deadline):
+        if not await_sync(informer, stop, deadline):
             return
         left = None if deadline is None else deadline - time.monotonic()
         space = (namespace or "") if informer.kind.namespaced else ""
@@ -259,42 +229,19 @@ class CachedClient:
             return (self._log.end, version) if informer.cache.wrote_lately(version) else (None, "")
         return self._log.find(informer.kind, version), ""
 
-    def _covering(self, kind: type[KubeObject], namespace: str | None) -> Informer[Any] | None:
-        """The informer that has all of a namespace, or all there is."""
-        informer = self._informers.get(kind)
-        if informer is None:
-            return None
-        watched = informer.watched.namespace
-        return informer if not watched or not namespace or watched == namespace else None
-
     def _wait_until_synced(self, informer: Informer[Any]) -> None:
         """Wait a little for the first list.
 
         :raises StoreError: it is not in; the reason.
         """
         deadline = time.monotonic() + self._patience
-        if not self._await_sync(informer, None, deadline):
+        if not await_sync(informer, None, deadline):
             raise StoreError(
                 f"{informer.kind.plural} have not been listed yet",
                 action=f"read {informer.kind.plural} of {self._client.server}",
                 subject=informer.kind.kind,
                 hint="try again",
             )
-
-    def _await_sync(self, informer: Informer[Any], stop: Callable[[], bool] | None, deadline: float | None) -> bool:
-        """Wait for the first list; False when time is over or it is not wanted any more.
-
-        :raises StoreError: it cannot be read; the reason.
-        """
-        while not informer.wait_for_sync(_LOOK_SECONDS):
-            error = informer.error
-            if isinstance(error, StoreError):
-                raise copy.copy(error)
-            if informer.stopped or (stop is not None and stop()):
-                return False
-            if deadline is not None and time.monotonic() >= deadline:
-                return False
-        return True
 
     # --- writing ------------------------------------------------------------------------------------------------------
 
@@ -340,7 +287,7 @@ class CachedClient:
         resource_version: str | None = None,
     ) -> T:
         """See ApiClient. One request for a watched kind."""
-        informer = self._informers.get(kind)
+        informer = self._informers.find(kind)
         space = (namespace or DEFAULT_NAMESPACE) if kind_of(kind).namespaced else ""
         known: bytes | None = None
         if informer is not None:
@@ -371,7 +318,7 @@ class CachedClient:
 
     def _wrote(self, obj: T) -> T:
         """Have the state read back by whoever asks next."""
-        informer = self._informers.get(type(obj))
+        informer = self._informers.find(type(obj))
         if informer is not None:
             body = self._client.body_of(obj)
             note = informer.cache.removed if _has_gone(obj.metadata) else informer.cache.wrote
@@ -382,9 +329,10 @@ class CachedClient:
 
     def _body_of(self, obj: KubeObject | Mapping[str, Any]) -> bytes | None:
         """The body of the state that an object was made from, as far as the informers know it."""
-        if not isinstance(obj, KubeObject) or type(obj) not in self._informers:
+        informer = self._informers.find(type(obj)) if isinstance(obj, KubeObject) else None
+        if informer is None or not isinstance(obj, KubeObject):
             return None
-        informer, metadata = self._informers[type(obj)], obj.metadata
+        metadata = obj.metadata
         space = (metadata.namespace or DEFAULT_NAMESPACE) if informer.kind.namespaced else ""
         with self._log.changed:
             body = informer.cache.get((space, metadata.name))

@@ -39,6 +39,15 @@ def test_what_was_not_given_on_the_command_line_is_there_without_it() -> None:
     assert as_given("'volumehost mount web'", settings(given=False)) == "'volumehost mount web'"
 
 
+def test_the_cluster_that_was_given_is_named_too() -> None:
+    made = settings(given=False)
+    made.kubeconfig, made.kubeconfig_given, made.context = "/srv/my config", True, "test"
+    assert as_given("volumehost status", made) == "volumehost --kubeconfig '/srv/my config' --context test status"
+    made = settings()
+    made.in_cluster = True
+    assert as_given("volumehost status", made) == "volumehost --root-dir /srv/v --in-cluster status"
+
+
 def test_a_path_is_quoted_and_cannot_steer_the_terminal() -> None:
     assert as_given("volumehost status", settings("/srv/my volumes")) == (
         "volumehost --root-dir '/srv/my volumes' status"
@@ -52,7 +61,7 @@ def test_an_error_has_it(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_every_command_on_a_root_directory_is_known() -> None:
-    without = {"plugins", "demo", "completion", "version"}
+    without = {"plugins", "demo", "completion", "version", "rbac"}
     for name in COMMANDS.keys() - without:
         assert "--root-dir" in as_given(f"volumehost {name}", settings()), name
     for name in without:

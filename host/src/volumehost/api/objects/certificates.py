@@ -18,7 +18,8 @@ CERTIFICATES_V1BETA1: Final = "certificates.k8s.io/v1beta1"
 class PodCertificateRequestSpec(ApiStruct):
     """For which pod, on which node, a certificate of which key is wanted; it never changes.
 
-    ``stub_pkcs10_request`` is an empty certificate signing request (DER) that shows the key, and who has it.
+    ``stub_pkcs10_request`` is an empty certificate signing request (DER) that shows the key, and who has it; with older
+    servers ``pkix_public_key`` and ``proof_of_possession`` do.
     """
 
     signer_name: str = ""
@@ -29,6 +30,8 @@ class PodCertificateRequestSpec(ApiStruct):
     node_name: str = ""
     node_uid: str = field(default="", name="nodeUID")
     max_expiration_seconds: int | None = None
+    pkix_public_key: bytes = b""
+    proof_of_possession: bytes = b""
     stub_pkcs10_request: bytes = field(default=b"", name="stubPKCS10Request")
     unverified_user_annotations: dict[str, str] = {}
 

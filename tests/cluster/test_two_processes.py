@@ -98,6 +98,15 @@ def world(tmp_path_factory):
 
 
 def test_a_volume_goes_its_whole_way_though_both_are_killed_on_it(world):
+    """With the permissions that ``volumehost rbac`` prints: none is missing, none is superfluous."""
+    whole_way(world)
+    what_else(world)
+    for user, permissions in ((AGENT, NODE_PERMISSIONS), (CONTROLLER, CONTROLLER_PERMISSIONS)):
+        compare(world.server.requests.all(user=user), permissions)
+
+
+def whole_way(world):
+    """Attach, mount, move to another node, grow, unmount, detach."""
     objects = world.server.objects
     # Bound; the controller is killed before it can attach.
     objects.put(VOLUME)
@@ -149,7 +158,7 @@ def test_a_volume_goes_its_whole_way_though_both_are_killed_on_it(world):
     world.until(lambda: objects.get("persistentvolumes", volume)["status"]["phase"] == "Released", "the release")
 
 
-def test_what_else_the_daemons_do(world):
+def what_else(world):
     """A repair; recycled and deleted volumes, claims of ephemeral volumes."""
     objects = world.server.objects
     # The CSINode is removed by somebody, and is put right.
@@ -186,18 +195,16 @@ def test_what_else_the_daemons_do(world):
     world.until(lambda: objects.find("persistentvolumeclaims", "own-v"), "a claim of an ephemeral volume")
 
 
-@pytest.mark.parametrize(("user", "permissions"), [(AGENT, NODE_PERMISSIONS), (CONTROLLER, CONTROLLER_PERMISSIONS)])
-def test_each_has_the_permissions_that_it_uses_and_no_other(world, user, permissions):
-    """``volumehost rbac`` prints these; the tests before this one have used them."""
-    made = [each for each in world.server.requests.all(user=user) if each.resource]
+def compare(requests, permissions):
+    """What was asked for with what is permitted."""
+    made = [each for each in requests if each.resource]
     refused = {(each.verb, each.permission, each.group) for each in made if each.code == 403}
     assert refused == set(), "missing"
     used = {(each.verb, each.permission, each.group) for each in made}
     given = {(verb, each.resource, each.group) for each in permissions for verb in each.verbs}
     superfluous = {(verb, resource) for verb, resource, _ in given - used} - set(RARE)
     assert superfluous == set()
-    elsewhere = [each for each in made if each.resource == "leases" and each.namespace != NAMESPACE]
-    assert elsewhere == []
+    assert [each for each in made if each.resource == "leases" and each.namespace != NAMESPACE] == []
 
 
 def test_the_controller_does_the_sidecars_work_for_a_driver_that_it_is_given(world):

@@ -9,6 +9,7 @@ import pytest
 
 from volumehost.errors import StorageDriverUnavailableError
 from volumehost.storage_driver import DriverOrigin, DriverState
+from volumehost_csi.registration.attempts import RegistrationState
 from volumehost_csi_kit.fake import FakeDriver, Rule
 
 FAKE = "fake.example.com"
@@ -87,6 +88,8 @@ def test_a_driver_that_leaves_is_gone_and_back_when_it_is_back(registering, new_
     drivers.on_change(changes.append)
     drivers.start()
     first = wait_until(lambda: drivers.store.get(FAKE), "the driver")
+    registered = [RegistrationState.REGISTERED]
+    wait_until(lambda: [each.state for each in drivers.registry.settle(0)] == registered, "that it has been told so")
     registering.stop(0)
     wait_until(lambda: drivers.store.get(FAKE) is None, "its end")
 

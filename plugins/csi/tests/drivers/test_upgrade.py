@@ -62,6 +62,29 @@ def test_an_uninstalled_driver_serves_while_it_is_needed(drivers, new_drivers, s
     assert status_of(new_drivers()) is None
 
 
+def test_whoever_needs_it_in_the_moment_of_its_failure_is_told(drivers, site, running, wait_until):
+    import os
+    import signal
+
+    drivers.driver(NAME, timeout=30)
+    record = running()
+    site.uninstall()
+    supervised, told = drivers._supervised[NAME], []
+    pause = supervised._pause
+
+    def pause_later(driver):
+        if driver is None:  # its failure is noted, and nothing more has happened yet
+            with pytest.raises(StorageDriverUnavailableError) as caught:
+                supervised.need(5)
+            told.append(str(caught.value))
+        pause(driver)
+
+    supervised._pause = pause_later
+    os.kill(record.process.pid, signal.SIGKILL)
+    wait_until(lambda: told, "the failure")
+    assert "not installed" in told[0]
+
+
 def test_an_uninstalled_driver_that_dies_is_not_started_again(drivers, site, running, wait_until, status_of):
     import os
     import signal

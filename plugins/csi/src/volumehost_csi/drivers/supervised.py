@@ -171,7 +171,7 @@ class SupervisedDriver:
             self._pause(driver)
             return
         if driver is not None and driver.problem:
-            self._fail(driver.unavailable(), for_good=True)
+            self._fail(driver.unavailable(), driver, for_good=True)
             self._pause(driver)
             return
         self._set(DriverState.STARTING)
@@ -179,7 +179,7 @@ class SupervisedDriver:
             record = self._process.start_or_adopt(driver)
         except (StorageDriverError, OSError) as error:
             if not self._stop.is_set():
-                self._fail(self._because(error) if isinstance(error, OSError) else error)
+                self._fail(self._because(error) if isinstance(error, OSError) else error, driver)
                 self._pause(driver)
             return
         self._set(DriverState.READY)
@@ -192,7 +192,7 @@ class SupervisedDriver:
             wait_for_keeper(record)
             self._delays = 0 if time.monotonic() - began >= self._settings.steady else self._delays
             ending = unavailable(self.places, how_it_ended(record, self.places), hint=f"see {self.places.log_file}")
-            self._fail(ending, started=True)
+            self._fail(ending, driver, started=True)
             self._pause(driver)
         elif why == "outdated":
             self._process.replace(record)
@@ -229,9 +229,19 @@ class SupervisedDriver:
     def _note(self, waits_for: str) -> None:
         self._waits_for = waits_for
 
-    def _fail(self, error: VolumeHostError, *, for_good: bool = False, started: bool = False) -> None:
-        """Note a failure. Whoever waits learns of failed starts; after an end (``started``) it waits for the next."""
+    def _fail(
+        self,
+        error: VolumeHostError,
+        driver: InstalledDriver | None = None,
+        *,
+        for_good: bool = False,
+        started: bool = False,
+    ) -> None:
+        """Note a failure, with what was installed. Whoever waits learns of failed starts; after an end (``started``) it
+        waits for the next.
+        """
         with self._condition:
+            self._failed_with = driver  # together with the state: whoever needs the driver compares it
             delay = min(self._settings.longest_delay, self._settings.first_delay * 2 ** min(self._delays, 20))
             self._delays += 1
             self._failures += not started
@@ -243,7 +253,6 @@ class SupervisedDriver:
 
     def _pause(self, driver: InstalledDriver | None) -> None:
         """Until the next start is due, or what is installed has changed, or the host ends."""
-        self._failed_with = driver
         while not self._stop.is_set():
             remaining = self._retry_at - time.monotonic()
             if remaining <= 0:

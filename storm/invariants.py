@@ -15,7 +15,7 @@ from volumehost.errors import VolumeHostError
 #: What may lie directly below the root directory, for good or while processes run.
 _TOP = re.compile(
     r"agent\.(sock|lock)|config\.toml|drivers|manager\.lock|plugins|plugins_registry|pod-resources|pods|reserve|tokens\.key"
-    r"|node-name|store\.identity"
+    r"|node-name"
     r"|store\.sqlite3(-wal|-shm)?|store\.identity|volumes\.journal(\.damaged-\d+)?"
 )
 _DRIVER = re.compile(r"data|exit\.json|facts\.json|log(\.\d)?|process\.json|registered\.json|start\.lock|users\.lock")

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))  # for world.py: tests are imported without a package
+sys.path.insert(0, str(Path(__file__).parent))  # for cluster_world: tests are imported without a package
 
-from world import AGENT, CONTROLLER, DRIVER, NAMESPACE, World
+from cluster_world import AGENT, CONTROLLER, DRIVER, NAMESPACE, World
 
 from volumehost.agent.permissions import NODE_PERMISSIONS
 from volumehost.api.kubernetes import connect

@@ -7,7 +7,7 @@ import sys
 import threading
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from volumehost.errors import RootDirectoryError
@@ -206,6 +206,7 @@ def test_br56_fields_of_a_newer_writer_survive(journal, path):
     assert _entries(path)[("a", "x")]["colour"] == {"deep": [1]}
 
 
+@example(b"0\n")  # the checksum of nothing, and no more
 @given(st.binary(max_size=400))
 def test_no_bytes_make_the_reader_fail(data):
     contents = parse(data)

@@ -31,7 +31,7 @@ VERSION = 1
 MOUNTING, MOUNTED, UNMOUNTING = "mounting", "mounted", "unmounting"
 UNCERTAIN, UNMOUNTED, FAILED, LOST = "uncertain", "unmounted", "failed", "lost"
 
-_SPACE = ord(" ")
+_SPACE = b" "
 
 
 @dataclass(slots=True)
@@ -164,7 +164,7 @@ def _read_together(data: bytes, lines: list[bytes]) -> tuple[list[bytes], list[R
 def _is_whole(line: bytes, text: bytes) -> bool:
     """Whether the line says of its text what its checksum is."""
     try:
-        return int(line[:8], 16) == crc32(text) and line[8] == _SPACE
+        return int(line[:8], 16) == crc32(text) and line[8:9] == _SPACE
     except ValueError:
         return False
 

@@ -52,16 +52,34 @@ def undo_lost_device(services: Services, use: VolumeUse, steps: Steps) -> bool:
     return True
 
 
-def undo_other_device(services: Services, use: VolumeUse, path: str, error: Exception, steps: Steps) -> bool:
-    """Unmount the device that is mounted in another way than this pod needs, as the error tells, and that no pod has.
+def is_mounted_otherwise(error: BaseException) -> bool:
+    """Whether mounting a device failed since it is mounted there already, and not as it is asked for now."""
+    return any(getattr(link, "code", "") == "ALREADY_EXISTS" for link in error_chain(error))
 
-    So it is when the pod before had another fsGroup, and the process ended before it could unmount the device. Whether
-    that was so; then it can be mounted. To be called while nothing else works on the volume.
+
+def is_shared_as_it_is(services: Services, use: VolumeUse) -> bool:
+    """Whether a device that is mounted otherwise serves this pod all the same: pods have it from before a restart.
+
+    Pods with different fsGroups share a device as the first of them had it mounted. Without the restart nobody would
+    have asked for it again.
+    """
+    volume = services.actual.get_volume(use.volume)
+    return (
+        volume is not None
+        and volume.device_state is DeviceState.UNCERTAIN
+        and volume.device_owed
+        and _may_be_used(volume, use.pod_uid)
+    )
+
+
+def undo_other_device(services: Services, use: VolumeUse, path: str, steps: Steps) -> bool:
+    """Unmount the device that is mounted otherwise than this pod needs, and that no pod has; whether it was.
+
+    So it is when the pod before had another fsGroup, and its device could not be unmounted before this one came, or
+    before the process ended. Then it can be mounted. To be called while nothing else works on the volume.
     """
     volume = services.actual.get_volume(use.volume)
     if volume is None or volume.device_state is not DeviceState.UNCERTAIN or _may_be_used(volume, use.pod_uid):
-        return False
-    if not any(getattr(link, "code", "") == "ALREADY_EXISTS" for link in error_chain(error)):
         return False
     from volumehost.node.device_operations import mounts_elsewhere
 

@@ -96,7 +96,7 @@ class CSIAttacher:
             return api.get(VolumeAttachment, name), False
 
     def volumes_are_attached(self, specs: Sequence[Spec], node_name: str) -> Mapping[Spec, bool]:
-        """One answer for each spec (CSI-ATT-13)."""
+        """One answer for each spec (CSI-ATT-13); what is being detached is not attached, whatever its status says."""
         api = self._services.require_api("asking whether CSI volumes are attached")
         return {spec: self._is_attached(api, spec, node_name) for spec in specs}
 
@@ -114,10 +114,11 @@ class CSIAttacher:
             logger.warning("whether %s attaches volumes is not known: %s", source.driver, error)
         name = attachment_name(source.volume_handle, source.driver, node_name)
         try:
-            return api.get(VolumeAttachment, name).status.attached
+            attachment = api.get(VolumeAttachment, name)
         except ApiError as error:
             logger.debug("the VolumeAttachment %s cannot be read: %s", name, error)
             return False
+        return attachment.status.attached and not attachment.metadata.deletion_timestamp
 
     def wait_for_attach(self, spec: Spec, device_path: str, pod: Pod, timeout: float) -> str:
         """Look once whether it is attached: the caller repeats the call (CSI-ATT-11).

@@ -261,6 +261,18 @@ def test_csi_att_13_edge_22_one_answer_for_each_spec(plugin, attachment, spec, m
     assert plugin.new_attacher().volumes_are_attached([spec], "another-node") == {spec: False}
 
 
+def test_br47_what_is_being_detached_counts_as_not_attached(attachment, api, spec):
+    """Its status is that of before until the driver is done. A node that trusted it after a restart would begin to use
+    the volume, whose detach would then be held for that, for ever.
+    """
+    assert attachment.new_attacher().volumes_are_attached([spec], NODE) == {spec: True}
+    api.patch(VolumeAttachment, ATTACHMENT, {"metadata": {"finalizers": [FINALIZER]}})
+    api.delete(VolumeAttachment, ATTACHMENT)
+    assert api.get(VolumeAttachment, ATTACHMENT).status.attached
+    assert attachment.new_attacher().volumes_are_attached([spec], NODE) == {spec: False}
+    api.patch(VolumeAttachment, ATTACHMENT, {"metadata": {"finalizers": None}})
+
+
 # --- detaching ------------------------------------------------------------------------------------------------
 
 

@@ -81,6 +81,15 @@ RARE = {
     ("get", "configmaps"): "plugins that ask for them",
     ("update", "nodes"): "plugins that attach without VolumeAttachments",
     ("delete", "persistentvolumeclaims"): "claims of pods that are gone, where nobody collects garbage",
+    ("get", "persistentvolumeclaims"): "a write of what the watch does not show any more",
+    ("get", "persistentvolumes"): "likewise",
+    ("get", "volumeattachments"): "likewise",
+    ("get", "csinodes"): "likewise",
+    ("get", "volumesnapshots"): "likewise",
+    ("get", "volumesnapshotcontents"): "likewise",
+    ("get", "serviceaccounts"): "pod certificates, for plugins that ask for them",
+    ("create", "podcertificaterequests"): "likewise",
+    ("get", "podcertificaterequests"): "likewise",
     ("delete", "csinodes"): "a Node of the same name that is another one",
 }
 

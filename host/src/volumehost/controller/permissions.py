@@ -10,17 +10,24 @@ from typing import Final
 from volumehost.daemon.rbac import Permission
 
 _READ: Final = ("list", "watch")
+#: What it also writes; by name, when what the watch has told is overtaken by the time of a write.
+_READ_AND_GET: Final = ("get", *_READ)
 
 CONTROLLER_PERMISSIONS: Final = (
     Permission("", "pods", _READ, "which volumes are wanted on which node"),
     Permission("", "pods", ("create", "get", "delete"), "the pods that recycle volumes"),
-    Permission("", "nodes", ("get", *_READ), "which volumes are still in use, and what is out of service"),
+    Permission("", "nodes", _READ_AND_GET, "which volumes are still in use, and what is out of service"),
     Permission("", "nodes", ("update",), "a note of what a plugin without VolumeAttachments may have attached"),
     Permission("", "nodes/status", ("update",), "volumesAttached, which the node waits for"),
-    Permission("", "persistentvolumes", (*_READ, "create", "update", "patch", "delete"), "binding and reclaiming"),
+    Permission(
+        "", "persistentvolumes", (*_READ_AND_GET, "create", "update", "patch", "delete"), "binding and reclaiming"
+    ),
     Permission("", "persistentvolumes/status", ("update",), "phases"),
     Permission(
-        "", "persistentvolumeclaims", (*_READ, "create", "update", "patch", "delete"), "binding, ephemeral volumes"
+        "",
+        "persistentvolumeclaims",
+        (*_READ_AND_GET, "create", "update", "patch", "delete"),
+        "binding, ephemeral volumes",
     ),
     Permission("", "persistentvolumeclaims/status", ("update",), "phases, and how far an expansion is"),
     Permission("", "events", ("list", "create", "patch"), "what happened; of recycler pods, told on their volumes"),
@@ -29,7 +36,7 @@ CONTROLLER_PERMISSIONS: Final = (
     Permission("storage.k8s.io", "csinodes", _READ, "how many volumes a node takes"),
     Permission("storage.k8s.io", "csistoragecapacities", _READ, "where there is room"),
     Permission("storage.k8s.io", "volumeattributesclasses", _READ, "what a claim asks of its volume"),
-    Permission("storage.k8s.io", "volumeattachments", (*_READ, "create", "delete"), "attach and detach"),
+    Permission("storage.k8s.io", "volumeattachments", (*_READ_AND_GET, "create", "delete"), "attach and detach"),
     Permission("snapshot.storage.k8s.io", "volumesnapshots", _READ, "what a claim's volume begins as"),
     Permission("coordination.k8s.io", "leases", ("create", "get", "update"), "who leads", own_namespace=True),
 )
@@ -39,12 +46,12 @@ SIDECAR_PERMISSIONS: Final = (
     Permission("", "secrets", ("get",), "secrets that storage classes and the like name"),
     Permission("storage.k8s.io", "volumeattachments", ("update", "patch"), "finalizers of what is attached"),
     Permission("storage.k8s.io", "volumeattachments/status", ("update",), "whether it is attached"),
-    Permission("snapshot.storage.k8s.io", "volumesnapshots", ("update", "patch"), "their finalizers"),
+    Permission("snapshot.storage.k8s.io", "volumesnapshots", ("get", "update", "patch"), "their finalizers"),
     Permission("snapshot.storage.k8s.io", "volumesnapshots/status", ("update",), "how far a snapshot is"),
     Permission(
         "snapshot.storage.k8s.io",
         "volumesnapshotcontents",
-        (*_READ, "create", "update", "patch", "delete"),
+        (*_READ_AND_GET, "create", "update", "patch", "delete"),
         "the snapshots that drivers have",
     ),
     Permission("snapshot.storage.k8s.io", "volumesnapshotcontents/status", ("update",), "how far a snapshot is"),

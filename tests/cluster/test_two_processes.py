@@ -247,4 +247,4 @@ def test_the_controller_does_the_sidecars_work_for_a_driver_that_it_is_given(wor
     made = world.server.requests.all(user=CONTROLLER)
     assert {(each.verb, each.permission) for each in made if each.code == 403} == set()
     given = {(verb, each.resource) for each in SIDECAR_PERMISSIONS for verb in each.verbs}
-    assert given - {(each.verb, each.permission) for each in made} == set()
+    assert given - {(each.verb, each.permission) for each in made} - set(RARE) == set()

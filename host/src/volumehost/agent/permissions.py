@@ -7,22 +7,18 @@ from __future__ import annotations
 
 from typing import Final
 
-from volumehost.daemon.rbac import Permission
-
-_READ: Final = ("list", "watch")
-#: Also by name, when what the watch has told is overtaken by the time of a write.
-_READ_AND_GET: Final = ("get", *_READ)
+from volumehost.daemon.rbac import WATCH, WATCH_AND_GET, Permission
 
 #: RBAC cannot say "of this node"; the agent itself asks for no other node's pods and writes no other node's objects.
 NODE_PERMISSIONS: Final = (
-    Permission("", "pods", _READ_AND_GET, "the pods of this node, whose volumes are mounted"),
-    Permission("", "nodes", (*_READ, "patch"), "annotations and labels that storage drivers ask for"),
+    Permission("", "pods", WATCH_AND_GET, "the pods of this node, whose volumes are mounted"),
+    Permission("", "nodes", (*WATCH, "patch"), "annotations and labels that storage drivers ask for"),
     Permission("", "nodes/status", ("patch",), "volumesInUse, so that no volume is detached that is mounted"),
     Permission(
-        "", "persistentvolumeclaims", _READ_AND_GET, "which volume a claim is bound to, and how large it should be"
+        "", "persistentvolumeclaims", WATCH_AND_GET, "which volume a claim is bound to, and how large it should be"
     ),
     Permission("", "persistentvolumeclaims/status", ("update",), "the size that the filesystem has grown to"),
-    Permission("", "persistentvolumes", _READ, "where the volumes are"),
+    Permission("", "persistentvolumes", WATCH, "where the volumes are"),
     Permission("", "secrets", ("get",), "volumes made of secrets, and the secrets that drivers are given"),
     Permission("", "configmaps", ("get",), "volumes made of configMaps"),
     Permission("", "serviceaccounts/token", ("create",), "tokens in projected volumes, and for drivers that want them"),
@@ -30,8 +26,8 @@ NODE_PERMISSIONS: Final = (
     Permission("certificates.k8s.io", "podcertificaterequests", ("create", "get"), "these certificates"),
     Permission("", "events", ("create", "patch"), "what happened to a pod's volumes, told on the pod"),
     Permission(
-        "storage.k8s.io", "csinodes", (*_READ_AND_GET, "create", "update", "delete"), "the drivers of this node"
+        "storage.k8s.io", "csinodes", (*WATCH_AND_GET, "create", "update", "delete"), "the drivers of this node"
     ),
-    Permission("storage.k8s.io", "csidrivers", _READ, "what the drivers want"),
-    Permission("storage.k8s.io", "volumeattachments", _READ_AND_GET, "what the attachment tells of the device"),
+    Permission("storage.k8s.io", "csidrivers", WATCH, "what the drivers want"),
+    Permission("storage.k8s.io", "volumeattachments", WATCH_AND_GET, "what the attachment tells of the device"),
 )

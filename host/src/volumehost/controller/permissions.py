@@ -7,37 +7,33 @@ from __future__ import annotations
 
 from typing import Final
 
-from volumehost.daemon.rbac import Permission
-
-_READ: Final = ("list", "watch")
-#: What it also writes; by name, when what the watch has told is overtaken by the time of a write.
-_READ_AND_GET: Final = ("get", *_READ)
+from volumehost.daemon.rbac import WATCH, WATCH_AND_GET, Permission
 
 CONTROLLER_PERMISSIONS: Final = (
-    Permission("", "pods", _READ, "which volumes are wanted on which node"),
+    Permission("", "pods", WATCH, "which volumes are wanted on which node"),
     Permission("", "pods", ("create", "get", "delete"), "the pods that recycle volumes"),
-    Permission("", "nodes", _READ_AND_GET, "which volumes are still in use, and what is out of service"),
+    Permission("", "nodes", WATCH_AND_GET, "which volumes are still in use, and what is out of service"),
     Permission("", "nodes", ("update",), "a note of what a plugin without VolumeAttachments may have attached"),
     Permission("", "nodes/status", ("update",), "volumesAttached, which the node waits for"),
     Permission(
-        "", "persistentvolumes", (*_READ_AND_GET, "create", "update", "patch", "delete"), "binding and reclaiming"
+        "", "persistentvolumes", (*WATCH_AND_GET, "create", "update", "patch", "delete"), "binding and reclaiming"
     ),
     Permission("", "persistentvolumes/status", ("update",), "phases"),
     Permission(
         "",
         "persistentvolumeclaims",
-        (*_READ_AND_GET, "create", "update", "patch", "delete"),
+        (*WATCH_AND_GET, "create", "update", "patch", "delete"),
         "binding, ephemeral volumes",
     ),
     Permission("", "persistentvolumeclaims/status", ("update",), "phases, and how far an expansion is"),
     Permission("", "events", ("list", "create", "patch"), "what happened; of recycler pods, told on their volumes"),
-    Permission("storage.k8s.io", "storageclasses", _READ, "who provisions, and when"),
-    Permission("storage.k8s.io", "csidrivers", _READ, "what is attached at all"),
-    Permission("storage.k8s.io", "csinodes", _READ, "how many volumes a node takes"),
-    Permission("storage.k8s.io", "csistoragecapacities", _READ, "where there is room"),
-    Permission("storage.k8s.io", "volumeattributesclasses", _READ, "what a claim asks of its volume"),
-    Permission("storage.k8s.io", "volumeattachments", (*_READ_AND_GET, "create", "delete"), "attach and detach"),
-    Permission("snapshot.storage.k8s.io", "volumesnapshots", _READ, "what a claim's volume begins as"),
+    Permission("storage.k8s.io", "storageclasses", WATCH, "who provisions, and when"),
+    Permission("storage.k8s.io", "csidrivers", WATCH, "what is attached at all"),
+    Permission("storage.k8s.io", "csinodes", WATCH, "how many volumes a node takes"),
+    Permission("storage.k8s.io", "csistoragecapacities", WATCH, "where there is room"),
+    Permission("storage.k8s.io", "volumeattributesclasses", WATCH, "what a claim asks of its volume"),
+    Permission("storage.k8s.io", "volumeattachments", (*WATCH_AND_GET, "create", "delete"), "attach and detach"),
+    Permission("snapshot.storage.k8s.io", "volumesnapshots", WATCH, "what a claim's volume begins as"),
     Permission("coordination.k8s.io", "leases", ("create", "get", "update"), "who leads", own_namespace=True),
 )
 
@@ -51,9 +47,9 @@ SIDECAR_PERMISSIONS: Final = (
     Permission(
         "snapshot.storage.k8s.io",
         "volumesnapshotcontents",
-        (*_READ_AND_GET, "create", "update", "patch", "delete"),
+        (*WATCH_AND_GET, "create", "update", "patch", "delete"),
         "the snapshots that drivers have",
     ),
     Permission("snapshot.storage.k8s.io", "volumesnapshotcontents/status", ("update",), "how far a snapshot is"),
-    Permission("snapshot.storage.k8s.io", "volumesnapshotclasses", _READ, "how snapshots are taken"),
+    Permission("snapshot.storage.k8s.io", "volumesnapshotclasses", WATCH, "how snapshots are taken"),
 )

@@ -13,6 +13,11 @@ from typing import Any, Final
 _API: Final = "rbac.authorization.k8s.io"
 _VERSION: Final = f"{_API}/v1"
 
+#: What a watch of a resource needs.
+WATCH: Final = ("list", "watch")
+#: Of what is written as well: reads by name, when what the watch has told is overtaken by the time of a write.
+WATCH_AND_GET: Final = ("get", *WATCH)
+
 
 @dataclass(frozen=True, slots=True)
 class Permission:

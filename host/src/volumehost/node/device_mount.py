@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from volumehost.errors import is_operation_finished_error, is_uncertain_progress_error
 from volumehost.node.journal_format import FAILED, MOUNTED, MOUNTING, UNCERTAIN
-from volumehost.node.lost_device import is_mounted_otherwise, is_shared_as_it_is, undo_other_device
-from volumehost.node.operations import OperationFailedError, Services, Steps, plugin_user
+from volumehost.node.lost_device import is_shared_as_it_is, undo_other_device
+from volumehost.node.operations import OperationFailedError, Services, Steps, driver_answered, plugin_user
 from volumehost.node.own_places import check_place_of_device
 from volumehost.node.states import DeviceState
 from volumehost.volumes import DeviceMounterArgs
@@ -40,7 +40,7 @@ def mount_device(services: Services, use: VolumeUse, device_path: str, steps: St
         try:
             device_mounter.mount_device(use.spec, device_path, mount_path, arguments)
         except Exception as error:
-            if not is_mounted_otherwise(error):
+            if not driver_answered(error, "ALREADY_EXISTS"):  # it is mounted, and not as it is asked for now
                 raise
             if not is_shared_as_it_is(services, use):
                 if not undo_other_device(services, use, mount_path, steps):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from volumehost.errors import VolumeHostError, error_chain
+from volumehost.errors import VolumeHostError
 from volumehost.node.journal_format import LOST, UNMOUNTED
 from volumehost.node.own_places import check_place_in_pod, check_place_of_device
 from volumehost.node.states import DeviceState
@@ -50,11 +50,6 @@ def undo_lost_device(services: Services, use: VolumeUse, steps: Steps) -> bool:
         services.actual.set_device(use.volume, DeviceState.NOT_MOUNTED)
         services.note({"v": use.volume, "dev": UNMOUNTED})
     return True
-
-
-def is_mounted_otherwise(error: BaseException) -> bool:
-    """Whether mounting a device failed since it is mounted there already, and not as it is asked for now."""
-    return any(getattr(link, "code", "") == "ALREADY_EXISTS" for link in error_chain(error))
 
 
 def is_shared_as_it_is(services: Services, use: VolumeUse) -> bool:

@@ -153,6 +153,11 @@ def was_stopped(error: BaseException | None) -> bool:
     return any(isinstance(link, OperationStoppedError) for link in error_chain(error))
 
 
+def driver_answered(error: BaseException, code: str) -> bool:
+    """Whether an operation failed since a storage driver answered with this code of gRPC (``ALREADY_EXISTS``)."""
+    return any(getattr(link, "code", "") == code for link in error_chain(error))
+
+
 class Steps:
     """Where one run of an operation is; shown in status while it runs."""
 

@@ -26,6 +26,7 @@ from volumehost.node.operations import (
     OperationFailedError,
     Services,
     Steps,
+    driver_answered,
     event_message,
     plugin_user,
     pod_details,
@@ -275,7 +276,7 @@ class SetUpOperation:
         A call to unstage that had timed out may have been at work still while the volume was staged again.
         """
         volume = self._services.actual.get_volume(self._use.volume)
-        missed = any(getattr(link, "code", "") == "FAILED_PRECONDITION" for link in error_chain(error))
+        missed = driver_answered(error, "FAILED_PRECONDITION")
         if missed and volume is not None and volume.device_state is DeviceState.MOUNTED:
             self._services.actual.mark_device_unmounting(volume.name, volume.device_mount_path)
 

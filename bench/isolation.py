@@ -20,7 +20,7 @@ from bench.measuring import Figure
 from volumehost import VolumeManager
 from volumehost.api.objects import CSIDriver, CSIDriverSpec, ObjectMeta
 from volumehost.loader.events import NoProber
-from volumehost.node.pod_objects import apply_pod
+from volumehost.node.populating.pod_objects import apply_pod
 from volumehost_csi.plugin import CSIPlugin
 from volumehost_csi_kit.fake import FakeDriverProcess
 

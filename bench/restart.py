@@ -24,14 +24,14 @@ from bench.measuring import Figure
 from volumehost.hosts.standalone_host import StandaloneHost
 from volumehost.loader.events import NoProber
 from volumehost.loader.manager import VolumePluginManager
-from volumehost.node.actual import ActualState
-from volumehost.node.desired import DesiredState
-from volumehost.node.journal import Journal, read_boot_id
+from volumehost.node.execution.timers import Timers
+from volumehost.node.journal.journal import Journal, read_boot_id
 from volumehost.node.local_control import LocalControl
-from volumehost.node.operations import Services
+from volumehost.node.operations.common import Services
 from volumehost.node.reconciler import DirtyKeys
-from volumehost.node.reconstruct import reconstruct
-from volumehost.node.timers import Timers
+from volumehost.node.restart.reconstruct import reconstruct
+from volumehost.node.state.actual import ActualState
+from volumehost.node.state.desired import DesiredState
 from volumehost_csi.plugin import CSIPlugin
 from volumehost_csi_kit.fake import FakeDriverProcess
 

@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 import volumehost.node
-from volumehost.node.operations import Steps
+from volumehost.node.operations.common import Steps
 
 #: Operations that there are only in a cluster.
 _IN_A_CLUSTER = {"verify_controller_attached_volume"}

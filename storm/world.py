@@ -21,7 +21,7 @@ from storm.objects import Objects
 from storm.place import Place
 from storm.wishes import FAKE, Pod, Volume, claim, driver_objects, host_path
 from volumehost.agent.client import AgentManager
-from volumehost.node.status import PodStatus
+from volumehost.node.status.records import PodStatus
 from volumehost.testing.agents import AgentProcess
 from volumehost_csi_kit.fake import FakeDriverProcess
 

@@ -11,8 +11,8 @@ from typing import Any, assert_type
 
 from volumehost import MountInterface, VolumeManager, errors
 from volumehost.api.objects import Pod
-from volumehost.node.containers import ContainerMounts
-from volumehost.node.status import PodStatus, VolumeStatus
+from volumehost.node.status.records import PodStatus, VolumeStatus
+from volumehost.node.workloads.containers import ContainerMounts
 
 
 class Plugin:

@@ -13,7 +13,7 @@ from typing import Any
 API_OBJECTS = "volumehost.api.objects"
 #: Some of their classes share a name (``Volume``, ``PodStatus``), so annotations that mean them are written out for the
 #: links. The page shows the bare name.
-WRITTEN_OUT = (API_OBJECTS, "volumehost.node.status", "volumehost.node.containers")
+WRITTEN_OUT = (API_OBJECTS, "volumehost.node.status.records", "volumehost.node.workloads.containers")
 
 
 class _Verbatim:

@@ -14,7 +14,7 @@ from volumehost.agent.client import AgentManager
 from volumehost.api.objects import Pod
 from volumehost.errors import VolumeHostError
 from volumehost.mount import syscalls
-from volumehost.node.pods import ENDED_ANNOTATION
+from volumehost.node.populating.pods import ENDED_ANNOTATION
 from volumehost.testing.hung import hung_filesystem
 
 pytestmark = pytest.mark.root

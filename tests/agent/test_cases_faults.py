@@ -13,7 +13,7 @@ from agent_world import MEMORY, claim, claimed, is_mounted, mounted_below, pod, 
 
 from volumehost.api.objects import Event, Pod, VolumeAttachment
 from volumehost.mount import syscalls
-from volumehost.node.pods import ENDED_ANNOTATION
+from volumehost.node.populating.pods import ENDED_ANNOTATION
 
 pytestmark = pytest.mark.root
 

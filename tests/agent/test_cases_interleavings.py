@@ -8,7 +8,7 @@ from acme_plugin import acme
 from agent_world import DISK, MEMORY, is_mounted, mounted_below, pod, pod_directories, volume_path
 
 from volumehost.api.objects import Pod
-from volumehost.node.pods import ENDED_ANNOTATION
+from volumehost.node.populating.pods import ENDED_ANNOTATION
 
 pytestmark = pytest.mark.root
 

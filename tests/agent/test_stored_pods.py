@@ -10,8 +10,8 @@ from agent_world import DISK, MEMORY, claim, is_mounted, mounted_below, pod, pod
 from volumehost import VolumeManager
 from volumehost.api.objects import PersistentVolumeClaim, Pod
 from volumehost.errors import ObjectNotFoundError
-from volumehost.node.pod_objects import FINALIZER
-from volumehost.node.pods import ENDED_ANNOTATION
+from volumehost.node.populating.pod_objects import FINALIZER
+from volumehost.node.populating.pods import ENDED_ANNOTATION
 
 pytestmark = pytest.mark.root
 

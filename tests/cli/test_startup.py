@@ -75,9 +75,21 @@ def test_plugins_that_load_heavy_modules_are_not_the_programs_doing(
 #: What no pod of an ``emptyDir`` volume needs. Each cost every command some milliseconds once.
 UNNEEDED = (
     *("packaging", "zipfile", "ipaddress", "tomllib", "secrets", "grpc", "google"),
-    *("volumehost.control", "volumehost.node.attach_operations", "volumehost.node.device_operations"),
-    *("volumehost.node.expand_operation", "volumehost.node.expansion", "volumehost.node.map_operation"),
-    *("volumehost.node.orphans", "volumehost.node.recorded_status", "volumehost.node.unmap_operation"),
+    *(
+        "volumehost.control",
+        "volumehost.node.operations.attach_operations",
+        "volumehost.node.operations.device_operations",
+    ),
+    *(
+        "volumehost.node.operations.expand_operation",
+        "volumehost.node.operations.expansion",
+        "volumehost.node.operations.map_operation",
+    ),
+    *(
+        "volumehost.node.restart.orphans",
+        "volumehost.node.status.recorded",
+        "volumehost.node.operations.unmap_operation",
+    ),
     *("volumehost.api.validation.claims", "volumehost.api.validation.snapshots", "volumehost.api.validation.storage"),
 )
 
@@ -97,7 +109,7 @@ spec:
     )
     modules = loaded_by(volumehost, "mount", "-f", str(path))
     try:
-        assert {"volumehost.node.mount_operation", "volumehost_emptydir.resize"} <= modules
+        assert {"volumehost.node.operations.mount_operation", "volumehost_emptydir.resize"} <= modules
         assert [name for name in UNNEEDED if is_loaded(name, modules)] == []
         others = {name for name in modules if name.startswith(("volumehost_csi", "volumehost_hostpath"))}
         assert others == {f"volumehost_{name}" for name in ("csi", "csi.plugin", "hostpath", "hostpath.plugin")}

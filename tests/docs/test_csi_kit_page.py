@@ -19,7 +19,7 @@ def test_every_public_name_is_on_the_page(page, module):
 
 
 def test_every_parameter_of_a_storage_class_that_is_read_is_on_the_page(read_source):
-    from volumehost.control import class_parameters
+    from volumehost.control.provisioning import class_parameters
 
     told = read_source("csi.md")
     known = {name.removesuffix("-namespace") for name in class_parameters._KNOWN}

@@ -11,7 +11,7 @@ import pytest
 from volumehost.errors import VolumesFailedError, WaitTimeoutError
 from volumehost.mount.mounter import LinuxMounter
 from volumehost.mount.mountinfo import read_mount_table
-from volumehost.node.recorded_status import read_status
+from volumehost.node.status.recorded import read_status
 from volumehost.testing.hung import FS_TYPE, hung_filesystem
 
 pytestmark = pytest.mark.root

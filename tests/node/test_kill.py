@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from volumehost.node.recorded_status import read_status
+from volumehost.node.status.recorded import read_status
 
 pytestmark = pytest.mark.root
 

@@ -12,7 +12,7 @@ from volumehost.errors import RootDirectoryError, StoreError, WaitTimeoutError
 from volumehost.loader.events import ProbeResult
 from volumehost.loader.prober import EntryPointProber
 from volumehost.mount import syscalls
-from volumehost.node.recorded_status import read_status
+from volumehost.node.status.recorded import read_status
 
 pytestmark = pytest.mark.root
 

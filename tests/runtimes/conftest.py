@@ -18,7 +18,7 @@ import pytest
 
 from volumehost.mount import syscalls
 from volumehost.mount.mountinfo import read_mount_table
-from volumehost.node.containers import ContainerMounts
+from volumehost.node.workloads.containers import ContainerMounts
 from volumehost.runtimes.oci import merge_into
 
 sys.path.insert(0, str(Path(__file__).parent / "support"))  # bundles: no tests, so no conftest

@@ -17,7 +17,7 @@ from volumehost.agent.service import MOST_CALLERS, ControlService
 from volumehost.agent.socket_path import LONGEST_PATH
 from volumehost.errors import AgentGoneError, ObjectNotFoundError, VolumeHostError, WaitTimeoutError
 from volumehost.mount.deadline import in_seconds
-from volumehost.node.status import PodStatus, VolumeStatus
+from volumehost.node.status.records import PodStatus, VolumeStatus
 
 STATUS = PodStatus(
     "default", "web", "uid-1", "failed", (VolumeStatus("data", "failed", attempts=2, error="no", retry_in=1.5),)

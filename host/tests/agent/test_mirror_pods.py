@@ -10,7 +10,7 @@ from volumehost.agent.static_manifests import read_static_pods
 from volumehost.api.mirrors import MIRROR_ANNOTATION
 from volumehost.api.objects import Pod
 from volumehost.errors import ObjectNotFoundError, StoreError
-from volumehost.node.pod_objects import FINALIZER, release_pod
+from volumehost.node.populating.pod_objects import FINALIZER, release_pod
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from volumehost.agent.stored_pods import StoredPods
 from volumehost.api.mirrors import MIRROR_ANNOTATION
 from volumehost.api.objects import Pod
 from volumehost.errors import FailedPreconditionError, GoneError, StoreError
-from volumehost.node.pod_objects import FINALIZER
-from volumehost.node.pods import ENDED_ANNOTATION
+from volumehost.node.populating.pod_objects import FINALIZER
+from volumehost.node.populating.pods import ENDED_ANNOTATION
 
 
 class Told:

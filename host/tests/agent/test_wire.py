@@ -15,7 +15,7 @@ from volumehost.errors import (
     VolumesFailedError,
     WaitTimeoutError,
 )
-from volumehost.node.operations import OperationFailedError
+from volumehost.node.operations.common import OperationFailedError
 
 KINDS = [
     kind

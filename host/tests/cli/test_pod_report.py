@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from volumehost.cli.pod_report import pod_data, unready_lines, volume_table
-from volumehost.node.status import PodStatus, VolumeStatus
+from volumehost.node.status.records import PodStatus, VolumeStatus
 
 MOUNTED = VolumeStatus("data", "mounted", plugin="example.com/disk", path="/r/data", mounted=True)
 FAILED = VolumeStatus(

@@ -13,10 +13,10 @@ import pytest
 from volumehost.api.convert import to_object
 from volumehost.api.objects import KubeObject, PersistentVolume, PersistentVolumeClaim, Pod, StorageClass
 from volumehost.api.store import EmbeddedStore
-from volumehost.control.controller import ControlContext, Controller
 from volumehost.control.drivers import unknown_driver
+from volumehost.control.machinery.controller import ControlContext, Controller
+from volumehost.control.machinery.progress import Steps
 from volumehost.control.plane import ControlPlane
-from volumehost.control.progress import Steps
 from volumehost.loader.manager import VolumePluginManager
 from volumehost.storage_driver import StorageDriver
 from volumehost.testing.plugin_host import RecordedEvent, RecordingEvents

@@ -10,7 +10,7 @@ from typing import Any
 from volumehost.api.convert import to_object
 from volumehost.api.objects import PersistentVolume, PersistentVolumeClaim, Pod, StorageClass
 from volumehost.control.assembly import all_controllers
-from volumehost.control.controller import Key
+from volumehost.control.machinery.controller import Key
 from volumehost.errors import VolumeHostError
 
 

@@ -37,7 +37,7 @@ def test_pvc_34_both_sides_say_so(manual: Any, make: Any) -> None:
 @pytest.mark.parametrize("writes", [1, 2, 3])
 def test_pvc_34_an_interrupted_binding_goes_on(manual: Any, make: Any, writes: int) -> None:
     """Only the first ``writes`` of the four were made before the crash."""
-    from volumehost.control import bind_writes
+    from volumehost.control.binding import bind_writes
 
     volume, claim = manual.api.create(make.volume()), manual.api.create(make.claim())
     volume.status.phase = "Available"

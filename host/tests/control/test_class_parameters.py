@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from volumehost.api.objects import SecretReference
-from volumehost.control.class_parameters import class_secrets, driver_parameters, fs_type
+from volumehost.control.provisioning.class_parameters import class_secrets, driver_parameters, fs_type
 from volumehost.errors import SpecError
 
 P = "csi.storage.k8s.io/"

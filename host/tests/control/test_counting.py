@@ -2,8 +2,8 @@
 
 import pytest
 
-from volumehost.control import counting
-from volumehost.control.counting import CountedOperation, count_forced_detach, counted_class_assignment
+from volumehost.control.machinery import counting
+from volumehost.control.machinery.counting import CountedOperation, count_forced_detach, counted_class_assignment
 from volumehost.errors import ConflictError, OperationError
 
 

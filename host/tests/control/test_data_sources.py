@@ -169,7 +169,7 @@ def test_a_snapshot_of_another_mode_is_restored_where_somebody_allows_it(world: 
 
 def provisioning() -> list[Any]:
     """The controllers of this part alone: those of snapshots would have their own view of half a snapshot."""
-    from volumehost.control.claim_binder import ClaimBinder
-    from volumehost.control.volume_reclaimer import VolumeReclaimer
+    from volumehost.control.binding.claim_binder import ClaimBinder
+    from volumehost.control.binding.volume_reclaimer import VolumeReclaimer
 
     return [ClaimBinder, VolumeReclaimer]

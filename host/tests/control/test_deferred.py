@@ -9,7 +9,7 @@ import pytest
 
 from volumehost.api.objects import CSINode, ObjectMeta, VolumeAttachment, VolumeAttachmentSource, VolumeAttachmentSpec
 from volumehost.control.assembly import all_controllers
-from volumehost.control.controller import Key
+from volumehost.control.machinery.controller import Key
 
 
 @pytest.fixture
@@ -61,20 +61,8 @@ with EmbeddedStore({str(tmp_path / "api.db")!r}) as api:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     loaded = {name.partition("volumehost.control.")[2] for name in done.stdout.split()} - {""}
-    assert loaded == {
-        *(
-            "assembly",
-            "changes",
-            "controller",
-            "deferred",
-            "drivers",
-            "gate",
-            "own_writes",
-            "workers",
-            "plane",
-            "progress",
-            "provided",
-            "queue",
-            "writes",
-        )
+    machinery = ("changes", "controller", "deferred", "gate", "own_writes", "progress", "queue", "workers")
+    assert loaded - {"provisioning", "machinery"} == {
+        *(f"machinery.{name}" for name in machinery),
+        *("assembly", "drivers", "plane", "provisioning.provided", "writes"),
     }

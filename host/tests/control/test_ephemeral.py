@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from volumehost.api.objects import PersistentVolumeClaim, Pod
-from volumehost.control.controller import Key
-from volumehost.control.ephemeral import EphemeralClaims
+from volumehost.control.machinery.controller import Key
+from volumehost.control.provisioning.ephemeral import EphemeralClaims
 
 VOLUME = {
     "name": "scratch",

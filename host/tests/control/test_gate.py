@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from volumehost.api.objects import ConfigMap, KubeObject, ObjectMeta
-from volumehost.control.controller import Key
-from volumehost.control.gate import HANGING_SECONDS, Gate
+from volumehost.control.machinery.controller import Key
+from volumehost.control.machinery.gate import HANGING_SECONDS, Gate
 from volumehost.errors import StorageDriverUnavailableError
 from volumehost.testing.storage_driver import FakeStorageDriver
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from volumehost.control.matching import (
+from volumehost.control.binding.matching import (
     NodeView,
     find_match,
     mismatch,

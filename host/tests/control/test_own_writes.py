@@ -6,7 +6,7 @@ import threading
 from typing import Any
 
 from volumehost.api.objects import ConfigMap, ObjectMeta
-from volumehost.control.own_writes import OwnWrites
+from volumehost.control.machinery.own_writes import OwnWrites
 
 
 def config_map(name: str) -> ConfigMap:

@@ -10,10 +10,10 @@ import pytest
 
 from volumehost.api.objects import ConfigMap, KubeObject, ObjectMeta, Secret
 from volumehost.api.store import EmbeddedStore
-from volumehost.control.changes import ChangeFeed
-from volumehost.control.controller import Key
+from volumehost.control.machinery.changes import ChangeFeed
+from volumehost.control.machinery.controller import Key
+from volumehost.control.machinery.progress import Steps
 from volumehost.control.plane import ControlPlane
-from volumehost.control.progress import Steps
 from volumehost.errors import (
     OperationError,
     StorageDriverUnavailableError,
@@ -207,7 +207,7 @@ def test_br_27_a_driver_that_comes_ends_the_wait_for_it(world: Any) -> None:
 def test_status_of_ones_own_does_not_cut_the_backoff_short(world: Any, make: Any) -> None:
     """CSI-EXA-10: a controller may report its failure there."""
     from volumehost.api.objects import PersistentVolume
-    from volumehost.control.bind_writes import set_volume_phase
+    from volumehost.control.binding.bind_writes import set_volume_phase
 
     class Failing(Recorder):
         kind = PersistentVolume
@@ -305,7 +305,7 @@ def test_an_affects_that_raises_does_not_end_the_watch(world: Any) -> None:
 
 
 def test_a_feed_is_caught_up_only_after_its_first_list(world: Any) -> None:
-    from volumehost.control.queue import WorkQueue
+    from volumehost.control.machinery.queue import WorkQueue
 
     feed = ChangeFeed(world.api, [Recorder()], WorkQueue(lambda: 0.0, 1.0))
     assert not feed.caught_up()

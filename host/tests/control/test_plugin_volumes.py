@@ -177,7 +177,7 @@ class _Refusing:
 
 
 def provision_with(world: Any, make: Any, *errors: Exception) -> Any:
-    from volumehost.control.plugin_provisioner import PluginProvisioner
+    from volumehost.control.provisioning.plugin_provisioner import PluginProvisioner
 
     api = _Refusing(world.api, *errors)
     plugin = world.plugins.find_provisionable_plugin_by_name(NAME)

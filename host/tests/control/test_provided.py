@@ -12,7 +12,7 @@ from volumehost import hookimpl
 from volumehost.api.objects import CSIDriver, Event, PersistentVolumeClaim, StorageClass, VolumeAttributesClass
 from volumehost.api.store import EmbeddedStore
 from volumehost.control.plane import ControlPlane
-from volumehost.control.provided import provide, provide_all
+from volumehost.control.provisioning.provided import provide, provide_all
 from volumehost.errors import ManifestError, ObjectNotFoundError, StorageDriverUnavailableError
 from volumehost.loader.manager import VolumePluginManager
 from volumehost.storage_driver import DriverOrigin, DriverState, DriverStatus
@@ -273,8 +273,8 @@ def test_putting_a_plane_together_reads_and_imports_nothing(tmp_path: Path, clea
         "from volumehost.control.plane import ControlPlane\n"
         "plane = ControlPlane.for_node(None, None, 'n')\n"
         "assert plane.stop(0)\n"
-        "assert not [n for n in sys.modules if n.startswith('volumehost.control.') and n.split('.')[2] not in\n"
-        "            {'plane', 'progress', 'assembly'}], sorted(sys.modules)\n"
+        "assert not [n for n in sys.modules if n.startswith('volumehost.control.') and n.split('.', 2)[2] not in\n"
+        "            {'plane', 'machinery', 'machinery.progress', 'assembly'}], sorted(sys.modules)\n"
         "print('cheap')\n"
     )
     assert told == "cheap\n"

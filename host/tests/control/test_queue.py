@@ -9,8 +9,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from volumehost.control.controller import Key
-from volumehost.control.queue import CONFLICTS, MAXIMUM_DELAY, Item, WorkQueue
+from volumehost.control.machinery.controller import Key
+from volumehost.control.machinery.queue import CONFLICTS, MAXIMUM_DELAY, Item, WorkQueue
 from volumehost.errors import (
     ConflictError,
     DeletedVolumeInUseError,

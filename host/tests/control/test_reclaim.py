@@ -8,7 +8,7 @@ import pytest
 
 from volumehost.api.convert import to_object
 from volumehost.api.objects import PersistentVolume, PersistentVolumeClaim, Secret, VolumeAttachment
-from volumehost.control.volume_reclaimer import VolumeReclaimer
+from volumehost.control.binding.volume_reclaimer import VolumeReclaimer
 from volumehost.testing.storage_driver import EVERYTHING, without
 
 FINALIZER = "external-provisioner.volume.kubernetes.io/finalizer"

@@ -15,7 +15,7 @@ from volumehost.errors import RootDirectoryLockedError
 from volumehost.inspection.inspect import Sources
 from volumehost.inspection.report import PodState, RootKind
 from volumehost.mount import syscalls
-from volumehost.node.journal import Journal, read_boot_id, read_journal
+from volumehost.node.journal.journal import Journal, read_boot_id, read_journal
 
 from .acme_plugins import Disks, Shares
 from .conftest import kinds, mounts_below
@@ -314,7 +314,7 @@ def test_br56_a_damaged_journal_is_told_and_the_others_tell_instead(mounted, how
 
 
 def test_br56_a_journal_of_a_newer_version_is_not_judged_by(mounted):
-    from volumehost.node.journal_format import encode
+    from volumehost.node.journal.format import encode
 
     Path(f"{mounted.root}/volumes.journal").write_bytes(encode({"journal": 99, "boot": "", "at": 0}))
     found = mounted.inspect()

@@ -7,7 +7,7 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 from volumehost.metrics.catalogue import BUCKETS, CATALOGUE, COUNTER, GAUGE, HISTOGRAM, UNTYPED
 from volumehost.metrics.exposition import NodeMetrics
 from volumehost.metrics.families import family
-from volumehost.node.operation_metrics import OperationLabels
+from volumehost.node.execution.operation_metrics import OperationLabels
 
 #: What the rules say, written down once more: (name, type, labels).
 RULES = [

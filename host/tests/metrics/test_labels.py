@@ -7,11 +7,11 @@ import pytest
 from volumehost import Spec
 from volumehost.api.convert import to_object
 from volumehost.api.objects import PersistentVolume, Volume
-from volumehost.node.actual import ActualState
-from volumehost.node.operation_metrics import full_plugin_name, labels_of
-from volumehost.node.pending import OperationKey
-from volumehost.node.records import AttachedVolume, MountedVolume
-from volumehost.node.states import Attachability, MountState
+from volumehost.node.execution.operation_metrics import full_plugin_name, labels_of
+from volumehost.node.execution.pending import OperationKey
+from volumehost.node.state.actual import ActualState
+from volumehost.node.state.records import AttachedVolume, MountedVolume
+from volumehost.node.state.states import Attachability, MountState
 
 CSI = "kubernetes.io/csi"
 

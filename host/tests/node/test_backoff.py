@@ -3,7 +3,7 @@
 import pytest
 
 from volumehost.errors import NoPluginMatchedError, OperationError, PluginNotFoundError
-from volumehost.node.backoff import Backoff
+from volumehost.node.execution.backoff import Backoff
 
 
 def test_backoff01_the_sequence():

@@ -7,10 +7,10 @@ from volumehost.api.objects import Node, ObjectMeta, Pod
 from volumehost.api.store import EmbeddedStore
 from volumehost.errors import FailedPreconditionError, SpecError
 from volumehost.hosts.node_host import NodeHost
-from volumehost.node import pods
-from volumehost.node.affinity import check_node_affinity
-from volumehost.node.claims import group_of, source_of
-from volumehost.node.identity import split_unique_volume_name, unique_volume_name, unique_volume_name_of_pod
+from volumehost.node.populating import pods
+from volumehost.node.populating.affinity import check_node_affinity
+from volumehost.node.populating.claims import group_of, source_of
+from volumehost.node.state.identity import split_unique_volume_name, unique_volume_name, unique_volume_name_of_pod
 
 CLAIM = {"name": "v", "persistentVolumeClaim": {"claimName": "claim", "readOnly": True}}
 GIB = 1 << 30

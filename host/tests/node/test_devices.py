@@ -13,7 +13,7 @@ from volumehost.errors import (
     VolumesFailedError,
     WaitTimeoutError,
 )
-from volumehost.node.states import Attachability, DeviceState
+from volumehost.node.state.states import Attachability, DeviceState
 
 pytestmark = pytest.mark.root
 

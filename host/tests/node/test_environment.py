@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from volumehost.api.convert import to_object
 from volumehost.api.objects import Container
 from volumehost.errors import SpecError
-from volumehost.node.environment import expand_subpath
+from volumehost.node.workloads.environment import expand_subpath
 
 pytestmark = pytest.mark.root
 

@@ -13,14 +13,14 @@ from volumehost.errors import (
     UncertainProgressError,
     UnmountTimeoutError,
 )
-from volumehost.node.device_operations import UnmountDeviceOperation, mounts_elsewhere
-from volumehost.node.mount_operation import MountOperation
-from volumehost.node.operations import Failure, OperationFailedError, Steps
-from volumehost.node.pending import PendingOperation
-from volumehost.node.pods import used_volumes
-from volumehost.node.records import AttachedVolume, MountedVolume
-from volumehost.node.states import Attachability, DeviceState, MountState
-from volumehost.node.unmount_operation import UnmountOperation
+from volumehost.node.execution.pending import PendingOperation
+from volumehost.node.operations.common import Failure, OperationFailedError, Steps
+from volumehost.node.operations.device_operations import UnmountDeviceOperation, mounts_elsewhere
+from volumehost.node.operations.mount_operation import MountOperation
+from volumehost.node.operations.unmount_operation import UnmountOperation
+from volumehost.node.populating.pods import used_volumes
+from volumehost.node.state.records import AttachedVolume, MountedVolume
+from volumehost.node.state.states import Attachability, DeviceState, MountState
 
 pytestmark = pytest.mark.root
 

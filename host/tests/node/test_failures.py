@@ -116,7 +116,7 @@ def test_br53_a_changed_pod_starts_afresh(manager, bind, nfs, tmp_path):
 
 
 def _key(node):
-    from volumehost.node.pending import OperationKey
+    from volumehost.node.execution.pending import OperationKey
 
     (volume,) = node._now.parts.services.desired.volumes_of_pod(node.status()[0].uid)
     return OperationKey(volume, node.status()[0].uid)

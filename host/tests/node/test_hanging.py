@@ -7,7 +7,7 @@ import pytest
 
 from volumehost import hookimpl
 from volumehost.errors import WaitTimeoutError
-from volumehost.node.recorded_status import read_status
+from volumehost.node.status.recorded import read_status
 
 pytestmark = pytest.mark.root
 

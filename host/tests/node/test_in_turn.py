@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from volumehost.mount.deadline import DeadlineExceededError
-from volumehost.node.in_turn import MOST_HANGING, in_turn
+from volumehost.node.execution.in_turn import MOST_HANGING, in_turn
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from volumehost.errors import RootDirectoryError
 from volumehost.mount import syscalls
-from volumehost.node.journal import Journal, read_boot_id, read_journal
-from volumehost.node.journal_format import encode, header, parse, snapshot
+from volumehost.node.journal.format import encode, header, parse, snapshot
+from volumehost.node.journal.journal import Journal, read_boot_id, read_journal
 
 
 @pytest.fixture
@@ -354,7 +354,7 @@ def test_br56_a_compaction_without_descriptors_does_not_lose_what_comes_after_it
     """Records must never go to a file that has lost its name: a restart would not find them."""
     program = """if True:
         import os, resource, sys
-        from volumehost.node.journal import Journal
+        from volumehost.node.journal.journal import Journal
         made = Journal(sys.argv[1], boot_id="b", compact_above=200)
         made.open()
         spare = os.dup(0)

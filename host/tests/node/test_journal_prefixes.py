@@ -5,11 +5,11 @@ import contextlib
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from volumehost.node.actual import ActualState
-from volumehost.node.journal import Journal
-from volumehost.node.journal_format import LOST, parse
-from volumehost.node.reconstruct import reconstruct
-from volumehost.node.states import DeviceState, MountState
+from volumehost.node.journal.format import LOST, parse
+from volumehost.node.journal.journal import Journal
+from volumehost.node.restart.reconstruct import reconstruct
+from volumehost.node.state.actual import ActualState
+from volumehost.node.state.states import DeviceState, MountState
 
 VOLUMES, PODS = ("a.b/p/one", "a.b/p/two"), ("x", "y")
 

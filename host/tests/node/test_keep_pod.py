@@ -8,7 +8,7 @@ import pytest
 from volumehost.api.objects import Container, ObjectMeta, Pod, PodSpec
 from volumehost.api.store import EmbeddedStore
 from volumehost.errors import FailedPreconditionError, ObjectNotFoundError
-from volumehost.node.pod_objects import FINALIZER, keep_pod
+from volumehost.node.populating.pod_objects import FINALIZER, keep_pod
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from volumehost.api.convert import to_object
 from volumehost.api.objects import PersistentVolume
-from volumehost.node import of_pods
-from volumehost.node.desired import DesiredState, VolumeUse
-from volumehost.node.kept_pods import OBJECTS, KeptPods
+from volumehost.node.state import of_pods
+from volumehost.node.state.desired import DesiredState, VolumeUse
+from volumehost.node.state.kept_pods import OBJECTS, KeptPods
 from volumehost.spec import Spec
 
 

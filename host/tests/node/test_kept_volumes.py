@@ -3,7 +3,7 @@
 import pytest
 
 from volumehost.api.objects import PersistentVolumeClaim, Pod
-from volumehost.node.pod_objects import apply_pod
+from volumehost.node.populating.pod_objects import apply_pod
 
 pytestmark = pytest.mark.root
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from volumehost.api.convert import to_object
 from volumehost.api.objects import PersistentVolume, Volume
-from volumehost.node.lanes import SLOW_SECONDS, Lanes, lane_of, lane_of_pod
+from volumehost.node.execution.lanes import SLOW_SECONDS, Lanes, lane_of, lane_of_pod
 from volumehost.spec import Spec
 
 

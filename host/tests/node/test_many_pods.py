@@ -9,10 +9,10 @@ import pytest
 from volumehost.api.convert import to_object
 from volumehost.api.objects import Pod
 from volumehost.node import upkeep
-from volumehost.node.computing import Computing
-from volumehost.node.journal import Journal
-from volumehost.node.pod_objects import apply_pod
-from volumehost.node.workers import WorkerPool
+from volumehost.node.execution.computing import Computing
+from volumehost.node.execution.workers import WorkerPool
+from volumehost.node.journal.journal import Journal
+from volumehost.node.populating.pod_objects import apply_pod
 
 
 def _pod(name, *volumes):
@@ -229,7 +229,7 @@ def test_threads_that_end_leave_no_descriptor(until):
 
 
 def test_many_pods_that_are_begun_together_are_read_once(make_pod):
-    from volumehost.node.kept_pods import OBJECTS, KeptPods
+    from volumehost.node.state.kept_pods import OBJECTS, KeptPods
 
     pods = KeptPods()
     told = [make_pod(name="web", uid=str(number)) for number in range(OBJECTS + 2)]
@@ -242,7 +242,7 @@ def test_many_pods_that_are_begun_together_are_read_once(make_pod):
 
 def test_what_was_told_of_pods_is_their_own(make_pod):
     """A pod is kept as text, so what its teller does to the object later reaches nobody who reads it again."""
-    from volumehost.node.kept_pods import OBJECTS, KeptPods
+    from volumehost.node.state.kept_pods import OBJECTS, KeptPods
 
     pods, pod = KeptPods(), make_pod(name="web")
     kept = pods.keep(pod)

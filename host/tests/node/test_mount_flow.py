@@ -13,7 +13,7 @@ from volumehost.errors import (
     RootDirectoryLockedError,
     VolumesFailedError,
 )
-from volumehost.node.pod_objects import FINALIZER
+from volumehost.node.populating.pod_objects import FINALIZER
 
 pytestmark = pytest.mark.root
 

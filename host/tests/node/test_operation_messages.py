@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from volumehost.errors import OperationError
-from volumehost.node.operations import OperationFailedError, event_message
+from volumehost.node.operations.common import OperationFailedError, event_message
 
 
 class UnspeakableError(Exception):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from volumehost.mount import syscalls
-from volumehost.node.orphan_care import OrphanCounts
+from volumehost.node.restart.orphan_care import OrphanCounts
 
 pytestmark = pytest.mark.root
 
@@ -98,7 +98,7 @@ def test_orphan_07_08_what_stays_is_counted_each_time_and_told_once(manager, bin
     node = manager(bind(), adopt=True, clock=clock)
     for uid in ("u", "w"):
         Path(orphan(uid), "data").write_text("mine")
-    caplog.set_level(logging.DEBUG, logger="volumehost.node.orphan_care")
+    caplog.set_level(logging.DEBUG, logger="volumehost.node.restart.orphan_care")
     for _ in range(5):
         assert housekeep(node) == OrphanCounts(candidates=2, errors=2)
         clock.move(200)

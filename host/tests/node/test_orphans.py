@@ -7,7 +7,7 @@ import pytest
 from volumehost.errors import RemovalError, StillMountedError
 from volumehost.hosts.layout import Layout
 from volumehost.mount import syscalls
-from volumehost.node.orphans import remove_pod_directory
+from volumehost.node.restart.orphans import remove_pod_directory
 
 pytestmark = pytest.mark.root
 

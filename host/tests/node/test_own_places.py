@@ -6,9 +6,9 @@ import pytest
 
 from volumehost.errors import RemovalError, UnsafePathError
 from volumehost.hosts.layout import Layout
-from volumehost.node import own_places
-from volumehost.node.found_on_disk import volume_directories
-from volumehost.node.own_places import check_place_in_pod, check_place_of_device
+from volumehost.node.operations import own_places
+from volumehost.node.operations.own_places import check_place_in_pod, check_place_of_device
+from volumehost.node.restart.found_on_disk import volume_directories
 
 PLUGIN = "example.com/bind"
 
@@ -159,6 +159,6 @@ def test_nothing_is_set_up_behind_a_link(manager, bind, nfs, make_pod, mounts, e
 @pytest.fixture
 def api_pod():
     """Puts a pod into the API without mounting it."""
-    from volumehost.node.pod_objects import apply_pod
+    from volumehost.node.populating.pod_objects import apply_pod
 
     return lambda node, pod: apply_pod(node.api, pod)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from volumehost.errors import AlreadyRunningError, BackoffError
-from volumehost.node.pending import OperationKey, PendingOperations
+from volumehost.node.execution.pending import OperationKey, PendingOperations
 
 
 @pytest.fixture

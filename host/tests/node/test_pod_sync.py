@@ -12,8 +12,8 @@ from volumehost.errors import (
     WaitTimeoutError,
 )
 from volumehost.node import upkeep
-from volumehost.node.backoff import ABSENT_DELAY, BUSY_DELAY, Backoff
-from volumehost.node.pod_objects import apply_pod
+from volumehost.node.execution.backoff import ABSENT_DELAY, BUSY_DELAY, Backoff
+from volumehost.node.populating.pod_objects import apply_pod
 
 pytestmark = pytest.mark.root
 

@@ -3,8 +3,8 @@
 import pytest
 
 from volumehost.errors import NoPluginMatchedError, VolumesFailedError
-from volumehost.node.records import AttachedVolume, MountedVolume
-from volumehost.node.states import Attachability, MountState
+from volumehost.node.state.records import AttachedVolume, MountedVolume
+from volumehost.node.state.states import Attachability, MountState
 
 pytestmark = pytest.mark.root
 

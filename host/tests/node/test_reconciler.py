@@ -6,18 +6,18 @@ import time
 import pytest
 
 from volumehost.loader.origin import Origin
-from volumehost.node.actual import ActualState
-from volumehost.node.desired import DesiredState, VolumeUse
-from volumehost.node.executor import Executor
-from volumehost.node.journal import Journal
+from volumehost.node.execution.executor import Executor
+from volumehost.node.execution.pending import OperationKey, PendingOperations
+from volumehost.node.execution.timers import Timers
+from volumehost.node.execution.workers import WorkerPool
+from volumehost.node.journal.journal import Journal
 from volumehost.node.local_control import LocalControl
-from volumehost.node.operations import Services
-from volumehost.node.pending import OperationKey, PendingOperations
+from volumehost.node.operations.common import Services
 from volumehost.node.reconciler import DirtyKeys, Reconciler
-from volumehost.node.records import MountedVolume
-from volumehost.node.states import Attachability, MountState
-from volumehost.node.timers import Timers
-from volumehost.node.workers import WorkerPool
+from volumehost.node.state.actual import ActualState
+from volumehost.node.state.desired import DesiredState, VolumeUse
+from volumehost.node.state.records import MountedVolume
+from volumehost.node.state.states import Attachability, MountState
 from volumehost.spec import Spec
 
 

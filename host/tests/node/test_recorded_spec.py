@@ -6,8 +6,8 @@ import pytest
 
 from volumehost.api.convert import to_object
 from volumehost.api.objects import PersistentVolume, Volume
-from volumehost.node.journal import Journal
-from volumehost.node.recorded_spec import read_spec, spec_from_record, wire_spec
+from volumehost.node.journal.journal import Journal
+from volumehost.node.state.recorded_spec import read_spec, spec_from_record, wire_spec
 from volumehost.spec import Spec
 
 

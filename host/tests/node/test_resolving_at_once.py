@@ -8,8 +8,8 @@ from volumehost import hookimpl
 from volumehost.api.convert import to_object
 from volumehost.api.objects import Pod
 from volumehost.errors import SpecError
-from volumehost.node.pods import used_volumes
-from volumehost.node.resolver import Resolver
+from volumehost.node.populating.pods import used_volumes
+from volumehost.node.populating.resolver import Resolver
 
 pytestmark = pytest.mark.root
 

@@ -8,7 +8,7 @@ import pytest
 from volumehost.api.objects import Pod
 from volumehost.errors import ObjectNotFoundError, StoreError, VolumesFailedError, WaitTimeoutError
 from volumehost.mount import syscalls
-from volumehost.node.journal_format import encode
+from volumehost.node.journal.format import encode
 
 pytestmark = pytest.mark.root
 

@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from volumehost.errors import OperationError, StorageDriverError, VolumesFailedError, WaitTimeoutError
-from volumehost.node import backoff
+from volumehost.node.execution import backoff
 
 pytestmark = pytest.mark.root
 
@@ -82,7 +82,11 @@ def test_br53_another_error_is_told_and_numbers_do_not_make_another_error(
 
     failing.trouble["set_up"] = age
     pass_time(node, 60)
-    told = [each for each in caplog.records if each.name == "volumehost.node.executor" and "failed" in each.message]
+    told = [
+        each
+        for each in caplog.records
+        if each.name == "volumehost.node.execution.executor" and "failed" in each.message
+    ]
     assert [("server" in each.message, "no answer" in each.message) for each in told] == [(True, False), (False, True)]
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from volumehost.mount import syscalls
 from volumehost.node import upkeep
-from volumehost.node.journal import read_journal
-from volumehost.node.journal_format import encode, header
+from volumehost.node.journal.format import encode, header
+from volumehost.node.journal.journal import read_journal
 from volumehost.testing.hung import hung_filesystem
 
 pytestmark = pytest.mark.root

@@ -5,10 +5,10 @@ from msgspec.structs import replace
 
 from volumehost.api.objects import ObjectMeta, PersistentVolume
 from volumehost.errors import VolumeHostError
-from volumehost.node.actual import ActualState
-from volumehost.node.desired import DesiredState, VolumeUse, same_spec
-from volumehost.node.records import AttachedVolume, MountedVolume
-from volumehost.node.states import Attachability, DeviceState, MountState, Need, ResizeHold
+from volumehost.node.state.actual import ActualState
+from volumehost.node.state.desired import DesiredState, VolumeUse, same_spec
+from volumehost.node.state.records import AttachedVolume, MountedVolume
+from volumehost.node.state.states import Attachability, DeviceState, MountState, Need, ResizeHold
 from volumehost.spec import Spec
 
 EMPTY = {"name": "v", "emptyDir": {}}

@@ -10,7 +10,7 @@ import pytest
 from volumehost import hookimpl
 from volumehost.errors import RootDirectoryError, VolumesFailedError, WaitTimeoutError
 from volumehost.mount import syscalls
-from volumehost.node.recorded_status import read_status
+from volumehost.node.status.recorded import read_status
 
 pytestmark = pytest.mark.root
 
@@ -64,7 +64,7 @@ def test_beside_the_manager_and_after_it(manager, bind, nfs, root, until):
 
 def test_another_process_reads_it_while_the_manager_holds_the_lock(manager, bind, nfs, root):
     program = (
-        "import json, sys; from volumehost.node.recorded_status import read_status;"
+        "import json, sys; from volumehost.node.status.recorded import read_status;"
         "s = read_status(sys.argv[1]);"
         "print(json.dumps([s.manager_pid, [p.to_dict() for p in s.pods]]))"
     )

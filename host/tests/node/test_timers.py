@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from volumehost.node.timers import Timers
+from volumehost.node.execution.timers import Timers
 
 
 @pytest.fixture

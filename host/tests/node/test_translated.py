@@ -6,7 +6,7 @@ from volumehost import Spec, hookimpl
 from volumehost.api.convert import to_object
 from volumehost.api.objects import PersistentVolume, Volume
 from volumehost.errors import SpecError, VolumesFailedError
-from volumehost.node.recorded_spec import spec_from_record, wire_spec
+from volumehost.node.state.recorded_spec import spec_from_record, wire_spec
 
 IN_TREE = {"name": "data", "awsElasticBlockStore": {"volumeID": "vol-1"}}
 

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from volumehost.node.workers import WorkerPool
+from volumehost.node.execution.workers import WorkerPool
 
 
 @pytest.fixture
@@ -229,7 +229,7 @@ def test_idle_threads_end_with_the_pool(pool, until):
 def test_br52_a_hung_task_does_not_keep_the_process_from_ending():
     program = (
         "import time, threading\n"
-        "from volumehost.node.workers import WorkerPool\n"
+        "from volumehost.node.execution.workers import WorkerPool\n"
         "begun = threading.Event()\n"
         "pool = WorkerPool(time.monotonic)\n"
         "pool.submit('lane', lambda: (begun.set(), time.sleep(600)))\n"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from volumehost.node.containers import ContainerDevice, ContainerMount, ContainerMounts
+from volumehost.node.workloads.containers import ContainerDevice, ContainerMount, ContainerMounts
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import stat
 import pytest
 
 from volumehost.errors import ContainerRuntimeError, FailedPreconditionError
-from volumehost.node.containers import ContainerDevice
+from volumehost.node.workloads.containers import ContainerDevice
 from volumehost.runtimes.bwrap import bwrap_arguments
 
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from volumehost.errors import ContainerRuntimeError
-from volumehost.node.containers import ContainerDevice, ContainerMount, ContainerMounts
+from volumehost.node.workloads.containers import ContainerDevice, ContainerMount, ContainerMounts
 from volumehost.runtimes.demands import Runtime, in_order, is_recursive, propagation_option
 
 ABLE = Runtime("able", recursive_read_only=True, root=True)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from volumehost.errors import ContainerRuntimeError
-from volumehost.node.containers import ContainerDevice, ContainerMount, ContainerMounts
+from volumehost.node.workloads.containers import ContainerDevice, ContainerMount, ContainerMounts
 from volumehost.runtimes.docker import docker_arguments
 from volumehost.runtimes.podman import podman_arguments
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from volumehost.errors import ContainerRuntimeError, ManifestError
-from volumehost.node.containers import ContainerDevice
+from volumehost.node.workloads.containers import ContainerDevice
 from volumehost.runtimes.oci import merge_into, oci_fragment
 
 
@@ -48,7 +48,7 @@ def test_a_volume_in_place_of_the_root_is_refused(container, mount):
 
 
 OLD = """
-from volumehost.node.containers import ContainerMount, ContainerMounts
+from volumehost.node.workloads.containers import ContainerMount, ContainerMounts
 from volumehost.runtimes.oci import oci_fragment
 for mode in ("IfPossible", "Enabled"):
     mount = ContainerMount("v", "/host/v", "/v", read_only=True, recursive_read_only=mode)

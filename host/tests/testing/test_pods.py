@@ -14,7 +14,7 @@ from volumehost.api.objects import (
     SecretVolumeSource,
     Volume,
 )
-from volumehost.node.pods import used_volumes
+from volumehost.node.populating.pods import used_volumes
 from volumehost.testing.pods import another_pod, make_pod, pod_from
 
 MANIFEST = """

@@ -27,10 +27,22 @@ with VolumeManager(root, adopt=True) as manager:
 UNNEEDED = (
     *("packaging", "zipfile", "ipaddress", "tomllib", "secrets"),
     *("volumehost.hosts.tokens", "volumehost.mount.loop", "volumehost.mount.mounter", "volumehost.mount.removal"),
-    *("volumehost.node.attach_operations", "volumehost.node.device_operations", "volumehost.node.expansion"),
-    *("volumehost.node.mount_operation", "volumehost.node.unmount_operation", "volumehost.node.orphans"),
-    *("volumehost.control.claim_binder", "volumehost.control.attach_controller", "volumehost.control.provisioner"),
-    *("volumehost.control.snapshot_controller", "volumehost.control.expand_controller"),
+    *(
+        "volumehost.node.operations.attach_operations",
+        "volumehost.node.operations.device_operations",
+        "volumehost.node.operations.expansion",
+    ),
+    *(
+        "volumehost.node.operations.mount_operation",
+        "volumehost.node.operations.unmount_operation",
+        "volumehost.node.restart.orphans",
+    ),
+    *(
+        "volumehost.control.binding.claim_binder",
+        "volumehost.control.attaching.attach_controller",
+        "volumehost.control.provisioning.provisioner",
+    ),
+    *("volumehost.control.snapshots.snapshot_controller", "volumehost.control.expanding.expand_controller"),
     *("volumehost.api.validation.pods", "volumehost.api.validation.claims", "volumehost.api.validation.sources"),
     *("volumehost_csi.attacher", "volumehost_csi.block", "volumehost_csi.device", "volumehost_csi.mounter"),
     *("volumehost_csi.reconstruct", "volumehost_csi.drivers.keeper", "volumehost_csi.drivers.supervised"),

@@ -10,7 +10,7 @@ from volumehost.api.objects import PersistentVolume, PersistentVolumeClaim, Volu
 from volumehost.errors import VolumesFailedError, WaitTimeoutError
 from volumehost.mount import syscalls
 from volumehost.mount.mountinfo import read_mount_table
-from volumehost.node.journal import read_journal
+from volumehost.node.journal.journal import read_journal
 from volumehost_csi_kit.fake import Rule
 
 pytestmark = pytest.mark.root

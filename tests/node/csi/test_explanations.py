@@ -8,7 +8,7 @@ from volumehost.loader.events import NoProber
 from volumehost.node.explaining.explain import explain_recorded
 from volumehost.node.explaining.plan import planner
 from volumehost.node.explaining.sequence import VolumeKind, mount_sequence, phase_at
-from volumehost.node.pod_objects import apply_pod
+from volumehost.node.populating.pod_objects import apply_pod
 from volumehost_csi.plugin import CSIPlugin
 from volumehost_csi_kit.fake import Rule
 

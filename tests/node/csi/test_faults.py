@@ -11,7 +11,7 @@ import pytest
 from volumehost.api.objects import CSIDriver, PersistentVolumeClaim, VolumeAttachment
 from volumehost.errors import VolumesFailedError, WaitTimeoutError
 from volumehost.mount import syscalls
-from volumehost.node.journal import Journal
+from volumehost.node.journal.journal import Journal
 from volumehost_csi_kit import csi, stubs
 from volumehost_csi_kit.endpoints import dial
 from volumehost_csi_kit.fake import Rule

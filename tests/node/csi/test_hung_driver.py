@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from volumehost.errors import WaitTimeoutError
-from volumehost.node.recorded_status import read_status
+from volumehost.node.status.recorded import read_status
 from volumehost_csi_kit.fake import FakeDriver, FakeDriverProcess
 
 pytestmark = pytest.mark.root

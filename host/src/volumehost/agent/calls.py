@@ -17,7 +17,7 @@ from volumehost.errors import (
     ObjectNotFoundError,
     VolumeHostError,
 )
-from volumehost.node.pod_objects import FINALIZER, delete_pod, find_pod, mark_workload_ended
+from volumehost.node.populating.pod_objects import FINALIZER, delete_pod, find_pod, mark_workload_ended
 
 if TYPE_CHECKING:
     from volumehost.api.objects import KubeObject

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
     from volumehost.api.client import ApiClient
     from volumehost.api.objects import KubeObject, Pod
-    from volumehost.node.containers import ContainerMounts
     from volumehost.node.explaining.explanation import PodExplanation
-    from volumehost.node.status import PodStatus
+    from volumehost.node.status.records import PodStatus
+    from volumehost.node.workloads.containers import ContainerMounts
 
 #: How long one look at the controllers' progress lasts at most, in seconds: the predicate may depend on something else.
 _ASK_SECONDS = 0.5
@@ -80,7 +80,7 @@ class AgentManager:
 
     def wait_for_pod(self, pod: Pod, *, timeout: float, attempts: int | None = None) -> PodStatus:
         """See ``VolumeManager.wait_for_pod``."""
-        from volumehost.node.status import PodStatus
+        from volumehost.node.status.records import PodStatus
 
         wire = _wire(pod)
         return PodStatus.from_dict(
@@ -119,7 +119,7 @@ class AgentManager:
 
     def status(self) -> list[PodStatus]:
         """See ``VolumeManager.status``."""
-        from volumehost.node.status import PodStatus
+        from volumehost.node.status.records import PodStatus
 
         return [PodStatus.from_dict(each) for each in self._connection.call("status")]
 
@@ -129,14 +129,14 @@ class AgentManager:
 
     def pod_status(self, pod: Pod) -> PodStatus:
         """See ``VolumeManager.pod_status``."""
-        from volumehost.node.status import PodStatus
+        from volumehost.node.status.records import PodStatus
 
         return PodStatus.from_dict(self._connection.call("pod_status", pod=_wire(pod)))
 
     def container_mounts(self, pod: Pod | PodStatus) -> list[ContainerMounts]:
         """See ``VolumeManager.container_mounts``."""
         from volumehost.api.objects import Pod
-        from volumehost.node.containers import ContainerMounts
+        from volumehost.node.workloads.containers import ContainerMounts
 
         if not isinstance(pod, Pod):
             pod = self.api.get(Pod, pod.name, pod.namespace)

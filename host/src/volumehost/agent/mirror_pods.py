@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from volumehost.api.mirrors import MIRROR_ANNOTATION, is_mirror
 from volumehost.errors import AlreadyExistsError, ApiError, VolumeHostError
-from volumehost.node.pod_objects import FINALIZER, delete_pod, find_pod, release_pod
+from volumehost.node.populating.pod_objects import FINALIZER, delete_pod, find_pod, release_pod
 
 if TYPE_CHECKING:
     from volumehost.api.objects import Pod

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
 from volumehost.errors import VolumeHostError
-from volumehost.node.lanes import lane_of_pod
+from volumehost.node.execution.lanes import lane_of_pod
 
 if TYPE_CHECKING:
     from volumehost.api.objects import Pod

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from volumehost.api.mirrors import is_mirror
 from volumehost.errors import GoneError, ObjectNotFoundError, VolumeHostError
-from volumehost.node.pod_objects import FINALIZER, keep_pod
-from volumehost.node.pods import workload_has_ended
+from volumehost.node.populating.pod_objects import FINALIZER, keep_pod
+from volumehost.node.populating.pods import workload_has_ended
 
 if TYPE_CHECKING:
     from collections.abc import Callable

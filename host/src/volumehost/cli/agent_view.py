@@ -11,8 +11,8 @@ from volumehost.errors import AgentGoneError
 if TYPE_CHECKING:
     from volumehost.cli.options import Settings
     from volumehost.node.pod_manager import PodManager
-    from volumehost.node.recorded_status import NodeStatus
-    from volumehost.node.status import PodStatus
+    from volumehost.node.status.recorded import NodeStatus
+    from volumehost.node.status.records import PodStatus
 
 T = TypeVar("T")
 

@@ -131,7 +131,7 @@ def _wanted(
 
 def _delete(settings: Settings, store: ApiClient, kind: Kind[KubeObject], obj: KubeObject, deadline: float) -> None:
     from volumehost.api.objects import Pod
-    from volumehost.node.pod_objects import FINALIZER, mark_workload_ended
+    from volumehost.node.populating.pod_objects import FINALIZER, mark_workload_ended
 
     metadata = obj.metadata
     if isinstance(obj, Pod) and FINALIZER in metadata.finalizers and not settings.cluster:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from volumehost.cli.demo_place import DemoPlace
-    from volumehost.node.containers import ContainerMount
+    from volumehost.node.workloads.containers import ContainerMount
 
 LIMIT = 4 << 20
 _POD = "demo"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from volumehost.api.client import ApiClient
     from volumehost.api.kinds import Kind
     from volumehost.api.objects import Event, KubeObject
-    from volumehost.node.status import PodStatus
+    from volumehost.node.status.records import PodStatus
 
 
 @click.command(
@@ -80,7 +80,7 @@ def _statuses(settings: Settings, store: ApiClient, pod: Any) -> Sequence[PodSta
 
         found = cluster_status(store, pod.metadata.namespace, pod.metadata.name)
         return with_agents_pods(settings, found)[0]
-    from volumehost.node.recorded_status import read_status
+    from volumehost.node.status.recorded import read_status
 
     return read_status(settings.root, api=store).pods
 

@@ -57,8 +57,8 @@ def _ask(store: ApiClient, name: str, namespace: str, size: Quantity) -> Persist
     :raises FailedPreconditionError: it cannot.
     """
     from volumehost.api.objects import PersistentVolumeClaim
-    from volumehost.control.expand_decision import size_of
-    from volumehost.control.expand_refusal import expansion_refusal
+    from volumehost.control.expanding.expand_decision import size_of
+    from volumehost.control.expanding.expand_refusal import expansion_refusal
 
     claim = store.get(PersistentVolumeClaim, name, namespace)
     action = f"expanding claim {namespace}/{name}"
@@ -132,7 +132,7 @@ def _state(claim: PersistentVolumeClaim) -> str:
 
 
 def _has(claim: PersistentVolumeClaim, size: Quantity) -> bool:
-    from volumehost.control.expand_decision import size_of
+    from volumehost.control.expanding.expand_decision import size_of
 
     return size_of(claim.status.capacity.get("storage")) >= size
 
@@ -144,9 +144,9 @@ def _waits_for_node(claim: PersistentVolumeClaim) -> bool:
 def _mounted_pods(store: ApiClient, claim: PersistentVolumeClaim, *, in_cluster: bool) -> list[Pod]:
     """The pods that have the claim mounted, here or on a node of the cluster, so that its filesystem is grown now."""
     from volumehost.api.objects import Pod
-    from volumehost.control.scheduling import claims_of
-    from volumehost.node.pod_objects import FINALIZER
-    from volumehost.node.pods import workload_has_ended
+    from volumehost.control.binding.scheduling import claims_of
+    from volumehost.node.populating.pod_objects import FINALIZER
+    from volumehost.node.populating.pods import workload_has_ended
 
     pods = store.list(Pod, claim.metadata.namespace).items
     users = [pod for pod in pods if claim.metadata.name in claims_of(pod)]

@@ -67,7 +67,7 @@ def _explanation(settings: Settings, name: str) -> PodExplanation:
                 raise
             # The rest is still worth knowing; the reader says what is wrong with the store.
             return _recorded(settings, None, name)
-        from volumehost.node.pod_objects import find_pod
+        from volumehost.node.populating.pod_objects import find_pod
 
         pod = find_pod(store, name, settings.namespace)
         if settings.cluster:

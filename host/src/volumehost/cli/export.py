@@ -17,7 +17,7 @@ from volumehost.errors import ObjectNotFoundError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from volumehost.node.containers import ContainerMounts
+    from volumehost.node.workloads.containers import ContainerMounts
 
 FORMATS = ("oci", "podman", "docker", "bwrap", "json")
 

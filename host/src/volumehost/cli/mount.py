@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from volumehost.api.manifests import Manifest
     from volumehost.api.objects import KubeObject, Pod
     from volumehost.node.pod_manager import PodManager
-    from volumehost.node.status import PodStatus
+    from volumehost.node.status.records import PodStatus
 
 #: How often a volume is tried before the command gives up on it: what fails once may be busy, what fails thrice is not.
 ATTEMPTS = 3
@@ -103,7 +103,7 @@ def _store(
     from volumehost.api.apply import apply_object
     from volumehost.api.objects import Pod
     from volumehost.hosts.node_name import node_name_of
-    from volumehost.node.pod_objects import apply_pod, keep_pod
+    from volumehost.node.populating.pod_objects import apply_pod, keep_pod
 
     node = node_name_of(manager.root_dir)
     pods: list[Pod] = []

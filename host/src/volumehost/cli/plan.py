@@ -91,7 +91,7 @@ def _node(settings: Settings, api: ApiClient | None, manifests: Sequence[Manifes
     from volumehost.api.objects import Pod
     from volumehost.hosts.layout import Layout
     from volumehost.hosts.root_dir import resolve_root_dir
-    from volumehost.node.pod_objects import find_pod
+    from volumehost.node.populating.pod_objects import find_pod
 
     if api is None or os.path.lexists(Layout(resolve_root_dir(settings.root)).node_name_file()):
         return None
@@ -104,7 +104,7 @@ def _applied(made: Planner, manifests: Sequence[Manifest], name: str | None, nam
     """Put what the manifests hold into the copy of the store, pods last; returns the pods to be planned."""
     from volumehost.api.apply import apply_object
     from volumehost.api.objects import Pod
-    from volumehost.node.pod_objects import apply_pod
+    from volumehost.node.populating.pod_objects import apply_pod
 
     pods: list[Pod] = []
     for manifest in sorted(manifests, key=lambda each: each.kind.kind == "Pod"):

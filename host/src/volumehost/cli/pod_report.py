@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from volumehost.cli.tables import format_table
 
 if TYPE_CHECKING:
-    from volumehost.node.status import PodStatus, VolumeStatus
+    from volumehost.node.status.records import PodStatus, VolumeStatus
 
 _WORDS = {"unused": "unused: no container uses it"}
 

@@ -119,7 +119,7 @@ def _known_here(settings: Settings, driver: str) -> tuple[dict[str, str], dict[s
     """For each handle of the driver the snapshot that stands for it, and the secrets for asking the driver."""
     from volumehost.api.objects import VolumeSnapshotClass, VolumeSnapshotContent
     from volumehost.control.secrets import read_secret
-    from volumehost.control.snapshot_class import list_secret
+    from volumehost.control.snapshots.snapshot_class import list_secret
 
     known: dict[str, str] = {}
     with open_for_reading(settings) as store:

@@ -30,7 +30,7 @@ def current(store: ApiClient, snapshot: VolumeSnapshot) -> VolumeSnapshot:
 def with_content(store: ApiClient, snapshot: VolumeSnapshot) -> list[KubeObject]:
     """The snapshot and its content, as far as they are there: what the controllers work on for it."""
     from volumehost.api.objects import VolumeSnapshot, VolumeSnapshotContent
-    from volumehost.control.snapshot_names import content_name
+    from volumehost.control.snapshots.snapshot_names import content_name
     from volumehost.control.writes import get_or_none
 
     metadata = snapshot.metadata

@@ -147,7 +147,7 @@ def _size(snapshot: VolumeSnapshot, source: PersistentVolumeClaim | None, size: 
 
 def _is_delayed(store: ApiClient, claim: PersistentVolumeClaim) -> bool:
     from volumehost.api.objects import StorageClass
-    from volumehost.control.classes import class_of_claim, default_class, is_delayed
+    from volumehost.control.provisioning.classes import class_of_claim, default_class, is_delayed
     from volumehost.control.writes import get_or_none
 
     name = class_of_claim(claim)

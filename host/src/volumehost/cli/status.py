@@ -21,8 +21,8 @@ from volumehost.cli.tables import printable
 from volumehost.errors import ObjectNotFoundError, StoreError
 
 if TYPE_CHECKING:
-    from volumehost.node.recorded_status import NodeStatus
-    from volumehost.node.status import PodStatus
+    from volumehost.node.status.recorded import NodeStatus
+    from volumehost.node.status.records import PodStatus
 
 
 @click.command(
@@ -112,7 +112,7 @@ def _ageless(pods: list[PodStatus]) -> list[PodStatus]:
 def _read(settings: Settings) -> NodeStatus:
     if settings.cluster:
         return _read_cluster(settings)
-    from volumehost.node.recorded_status import read_status
+    from volumehost.node.status.recorded import read_status
 
     with ExitStack() as stack:
         try:
@@ -124,7 +124,7 @@ def _read(settings: Settings) -> NodeStatus:
 
 def _read_cluster(settings: Settings) -> NodeStatus:
     from volumehost.node.explaining.in_cluster import cluster_status
-    from volumehost.node.recorded_status import NodeStatus
+    from volumehost.node.status.recorded import NodeStatus
 
     with open_for_reading(settings) as api:
         pods = cluster_status(api, settings.namespace if settings.namespace_given else None)

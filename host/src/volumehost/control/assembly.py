@@ -8,14 +8,14 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from volumehost.control.machinery.progress import Steps
 from volumehost.control.plane import ControlPlane
-from volumehost.control.progress import Steps
 
 if TYPE_CHECKING:
     from volumehost.api.client import ApiClient
-    from volumehost.control.controller import ControlContext, Controller, EventSink
-    from volumehost.control.counting import ControlMetrics
-    from volumehost.control.deferred import DeferredController
+    from volumehost.control.machinery.controller import ControlContext, Controller, EventSink
+    from volumehost.control.machinery.counting import ControlMetrics
+    from volumehost.control.machinery.deferred import DeferredController
     from volumehost.hosts.events import ApiEventRecorder
     from volumehost.loader.manager import VolumePluginManager
 
@@ -39,10 +39,10 @@ def plane_for_node(
     recorders: dict[str, ApiEventRecorder] = {}
 
     def prepare(plane: ControlPlane) -> Sequence[Controller]:
-        from volumehost.control.controller import ControlContext
         from volumehost.control.drivers import HostDrivers
-        from volumehost.control.gate import Gate
-        from volumehost.control.provided import ProvidedObjects, provide_all
+        from volumehost.control.machinery.controller import ControlContext
+        from volumehost.control.machinery.gate import Gate
+        from volumehost.control.provisioning.provided import ProvidedObjects, provide_all
         from volumehost.hosts.events import ApiEventRecorder
 
         gate = Gate(plane.driver_freed)
@@ -83,7 +83,7 @@ def all_controllers(
     :param reporting: by component, where those events go that are not the context's own.
     """
     from volumehost.api import objects as kinds
-    from volumehost.control.deferred import DeferredController
+    from volumehost.control.machinery.deferred import DeferredController
 
     pod, claim, volume = kinds.Pod, kinds.PersistentVolumeClaim, kinds.PersistentVolume
     attachment, snapshot, content = kinds.VolumeAttachment, kinds.VolumeSnapshot, kinds.VolumeSnapshotContent
@@ -96,28 +96,32 @@ def all_controllers(
         return partial(DeferredController, replace(context, event=(reporting or {}).get(component, context.event)))
 
     return [
-        deferred("ephemeral volumes", "ephemeral:EphemeralClaims", (pod, claim)),
-        deferred("binder", "claim_binder:ClaimBinder", (claim, volume), also=(pod, snapshot, *room)),
-        deferred("reclaimer", "volume_reclaimer:VolumeReclaimer", (volume, claim, attachment)),
-        reporting_as(ATTACH_COMPONENT)("attacher", "attach_controller:AttachController", (attachment,), also=node),
-        deferred("attacher-protection", "attach_protection:AttachProtection", (volume, attachment)),
-        reporting_as(EXPAND_COMPONENT)(
-            "expander", "expand_controller:ExpandController", (claim, volume), also=(storage_class,)
+        deferred("ephemeral volumes", "provisioning.ephemeral:EphemeralClaims", (pod, claim)),
+        deferred("binder", "binding.claim_binder:ClaimBinder", (claim, volume), also=(pod, snapshot, *room)),
+        deferred("reclaimer", "binding.volume_reclaimer:VolumeReclaimer", (volume, claim, attachment)),
+        reporting_as(ATTACH_COMPONENT)(
+            "attacher", "attaching.attach_controller:AttachController", (attachment,), also=node
         ),
-        deferred("modifier", "modify_controller:ModifyController", (claim,), also=(attributes_class,)),
+        deferred("attacher-protection", "attaching.attach_protection:AttachProtection", (volume, attachment)),
+        reporting_as(EXPAND_COMPONENT)(
+            "expander", "expanding.expand_controller:ExpandController", (claim, volume), also=(storage_class,)
+        ),
+        deferred("modifier", "expanding.modify_controller:ModifyController", (claim,), also=(attributes_class,)),
         deferred(
             "snapshotter",
-            "snapshot_controller:SnapshotController",
+            "snapshots.snapshot_controller:SnapshotController",
             (snapshot, content),
             also=(claim, kinds.VolumeSnapshotClass),
         ),
         deferred(
             "snapshot-content",
-            "snapshot_content_controller:SnapshotContentController",
+            "snapshots.snapshot_content_controller:SnapshotContentController",
             (content,),
             also=(kinds.VolumeSnapshotClass,),
         ),
         deferred(
-            "snapshot-source-protection", "snapshot_source_protection:SnapshotSourceProtection", (claim, snapshot)
+            "snapshot-source-protection",
+            "snapshots.snapshot_source_protection:SnapshotSourceProtection",
+            (claim, snapshot),
         ),
     ]

@@ -8,15 +8,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from volumehost.control.assembly import ATTACH_COMPONENT, COMPONENT, EXPAND_COMPONENT, all_controllers
+from volumehost.control.machinery.progress import Steps
 from volumehost.control.plane import ControlPlane
-from volumehost.control.progress import Steps
 
 if TYPE_CHECKING:
     from volumehost.api.client import ApiClient
     from volumehost.control.attach_detach.wishes import Pair
     from volumehost.control.attach_detach.world import AttachDetachSettings, World
-    from volumehost.control.controller import ControlContext, Controller
-    from volumehost.control.counting import ControlMetrics
+    from volumehost.control.machinery.controller import ControlContext, Controller
+    from volumehost.control.machinery.counting import ControlMetrics
     from volumehost.hosts.events import ApiEventRecorder
     from volumehost.loader.manager import VolumePluginManager
 
@@ -107,9 +107,9 @@ class ClusterPlane:
         self.plane = ControlPlane(api, self._prepare, self._steps, ended=self._ended, first_delay=first_delay)
 
     def _prepare(self, plane: ControlPlane) -> Sequence[Controller]:
-        from volumehost.control.controller import ControlContext
         from volumehost.control.drivers import HostDrivers
-        from volumehost.control.gate import Gate
+        from volumehost.control.machinery.controller import ControlContext
+        from volumehost.control.machinery.gate import Gate
         from volumehost.hosts.events import ApiEventRecorder
 
         gate = Gate(plane.driver_freed)
@@ -144,7 +144,7 @@ class ClusterPlane:
             yield from (each.not_watching(Secret) for each in found)
 
     def _protections(self, context: ControlContext) -> Iterable[Controller]:
-        from volumehost.control.protection import ClaimProtection, VolumeProtection
+        from volumehost.control.binding.protection import ClaimProtection, VolumeProtection
 
         if CLAIM_PROTECTION in self._control.controllers:
             yield ClaimProtection(context, self._live)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from volumehost.errors import StorageDriverUnavailableError
 
 if TYPE_CHECKING:
-    from volumehost.control.gate import Gate
+    from volumehost.control.machinery.gate import Gate
     from volumehost.loader.manager import VolumePluginManager
     from volumehost.loader.storage_drivers import CombinedStorageDrivers
     from volumehost.storage_driver import DriverStatus, StorageDriver, StorageDrivers

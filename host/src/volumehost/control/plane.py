@@ -12,19 +12,19 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from volumehost.control.progress import Steps, failure_lines
+from volumehost.control.machinery.progress import Steps, failure_lines
 from volumehost.errors import StorageDriverError, WaitTimeoutError, error_chain
 from volumehost.mount.deadline import in_seconds
 
 if TYPE_CHECKING:
     from volumehost.api.client import ApiClient
     from volumehost.api.objects import KubeObject
-    from volumehost.control.changes import ChangeFeed
-    from volumehost.control.controller import Controller, Key
-    from volumehost.control.counting import ControlMetrics
-    from volumehost.control.own_writes import OwnWrites
-    from volumehost.control.queue import Record, WorkQueue
-    from volumehost.control.workers import Workers
+    from volumehost.control.machinery.changes import ChangeFeed
+    from volumehost.control.machinery.controller import Controller, Key
+    from volumehost.control.machinery.counting import ControlMetrics
+    from volumehost.control.machinery.own_writes import OwnWrites
+    from volumehost.control.machinery.queue import Record, WorkQueue
+    from volumehost.control.machinery.workers import Workers
     from volumehost.errors import ApiError
     from volumehost.loader.manager import VolumePluginManager
 
@@ -128,10 +128,10 @@ class ControlPlane:
         with self._lock:
             if self._stopping or self._feed is not None:
                 return
-            from volumehost.control.changes import ChangeFeed
-            from volumehost.control.own_writes import OwnWrites
-            from volumehost.control.queue import WorkQueue
-            from volumehost.control.workers import Workers
+            from volumehost.control.machinery.changes import ChangeFeed
+            from volumehost.control.machinery.own_writes import OwnWrites
+            from volumehost.control.machinery.queue import WorkQueue
+            from volumehost.control.machinery.workers import Workers
 
             self._writes = OwnWrites(self._api)
             self._controllers = self._prepare(self)
@@ -169,8 +169,8 @@ class ControlPlane:
         if queue is None:
             return
         from volumehost.api.objects import CSIDriver
-        from volumehost.control.controller import Key
-        from volumehost.control.queue import Item
+        from volumehost.control.machinery.controller import Key
+        from volumehost.control.machinery.queue import Item
 
         for controller in self._controllers:
             if controller.kind is CSIDriver:
@@ -182,8 +182,8 @@ class ControlPlane:
         queue = self._queue
         if queue is None:
             return
-        from volumehost.control.controller import Key
-        from volumehost.control.queue import Item
+        from volumehost.control.machinery.controller import Key
+        from volumehost.control.machinery.queue import Item
 
         for controller in self._controllers:
             if controller.kind is type(obj):
@@ -195,7 +195,7 @@ class ControlPlane:
         queue = self._queue
         if queue is None:
             return
-        from volumehost.control.queue import Item
+        from volumehost.control.machinery.queue import Item
 
         for key in keys:
             queue.add(Item(controller, key))
@@ -261,8 +261,8 @@ class ControlPlane:
         That is the step that is under way, where its worker is when that takes long, or controller, error, number of
         attempts and the seconds until the next; empty when there is nothing to tell.
         """
-        from volumehost.control.controller import Key
-        from volumehost.control.queue import Item
+        from volumehost.control.machinery.controller import Key
+        from volumehost.control.machinery.queue import Item
 
         lines = self._steps.lines(obj)
         queue, workers = self._queue, self._workers
@@ -289,8 +289,8 @@ class ControlPlane:
 
     def failure(self, obj: KubeObject) -> Record | None:
         """What is known of whoever failed most often to get on with the object; None when nobody did."""
-        from volumehost.control.controller import Key
-        from volumehost.control.queue import Item
+        from volumehost.control.machinery.controller import Key
+        from volumehost.control.machinery.queue import Item
 
         queue = self._queue
         if queue is None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from volumehost.api.kubernetes import CachedClient, KubernetesClient
     from volumehost.control.attach_detach.world import World
-    from volumehost.control.counting import ControlMetrics
+    from volumehost.control.machinery.counting import ControlMetrics
     from volumehost.controller.leader_election import Term
     from volumehost.controller.settings import ControllerSettings
 

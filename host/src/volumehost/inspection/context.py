@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from volumehost.inspection.pod_directories import COPYING_PLUGINS, CSI, EMPTY_DIR, VolumeEntry
 from volumehost.inspection.report import PodState
 from volumehost.inspection.survey import Survey
-from volumehost.node.journal_format import FAILED, LOST, MOUNTED, text_of
+from volumehost.node.journal.format import FAILED, LOST, MOUNTED, text_of
 from volumehost.sdk.names import escape_qualified_name
 from volumehost.spec import BLOCK_MODE
 

@@ -11,7 +11,7 @@ from volumehost.inspection.device_directories import DeviceEntry
 from volumehost.inspection.mounts import mount_facts
 from volumehost.inspection.report import DeviceReport, PodReport, Witnesses
 from volumehost.inspection.tree import EntryKind
-from volumehost.node.journal_format import text_of
+from volumehost.node.journal.format import text_of
 from volumehost.spec import BLOCK_MODE, FILESYSTEM_MODE
 
 if TYPE_CHECKING:

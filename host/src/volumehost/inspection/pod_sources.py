@@ -65,7 +65,7 @@ def counted(pods: int) -> str:
 
 
 def _of_store(pod: Pod) -> KnownPod:
-    from volumehost.node.pods import workload_has_ended
+    from volumehost.node.populating.pods import workload_has_ended
 
     metadata = pod.metadata
     claims = sum(

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from volumehost.errors import RootDirectoryError
 from volumehost.inspection.tree import open_quietly
-from volumehost.node.journal import read_journal
-from volumehost.node.journal_format import JournalContents
+from volumehost.node.journal.format import JournalContents
+from volumehost.node.journal.journal import read_journal
 
 if TYPE_CHECKING:
     from volumehost.hosts.layout import Layout

@@ -21,8 +21,8 @@ from volumehost.inspection.root import who_works_on
 from volumehost.inspection.root_files import RootFiles, read_root_files
 from volumehost.inspection.tree import BASES, EntryKind, Tree
 from volumehost.mount.mountinfo import read_mount_table
-from volumehost.node.journal import read_boot_id
-from volumehost.node.journal_format import JournalContents, text_of
+from volumehost.node.journal.format import JournalContents, text_of
+from volumehost.node.journal.journal import read_boot_id
 from volumehost.spec import BLOCK_MODE
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from volumehost.inspection.mounts import mount_facts
 from volumehost.inspection.pod_directories import VolumeEntry
 from volumehost.inspection.report import PodReport, VolumeReport, Witnesses
 from volumehost.inspection.tree import EntryKind
-from volumehost.node.journal_format import FAILED, LOST, MOUNTED, MOUNTING, UNMOUNTING, text_of
+from volumehost.node.journal.format import FAILED, LOST, MOUNTED, MOUNTING, UNMOUNTING, text_of
 from volumehost.spec import BLOCK_MODE, FILESYSTEM_MODE
 
 if TYPE_CHECKING:

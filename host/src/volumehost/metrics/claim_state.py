@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from volumehost.metrics.families import family
 from volumehost.metrics.node_state import NOT_AVAILABLE, Counts
-from volumehost.node.operation_metrics import full_plugin_name
+from volumehost.node.execution.operation_metrics import full_plugin_name
 from volumehost.spec import FILESYSTEM_MODE, Spec
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from volumehost.api.client import ApiClient
     from volumehost.control.attach_detach.world import World
-    from volumehost.control.counting import ControlMetrics
+    from volumehost.control.machinery.counting import ControlMetrics
     from volumehost.loader.manager import VolumePluginManager
 
 logger = logging.getLogger(__name__)

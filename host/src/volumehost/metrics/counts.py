@@ -16,7 +16,7 @@ from volumehost.metrics.families import family
 if TYPE_CHECKING:
     from prometheus_client import Metric
 
-    from volumehost.node.operation_metrics import OperationLabels
+    from volumehost.node.execution.operation_metrics import OperationLabels
 
 #: Values of the label ``status`` (METRIC-01).
 SUCCESS, FAILURE = "success", "fail-unknown"

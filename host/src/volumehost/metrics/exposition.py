@@ -34,8 +34,8 @@ from volumehost.mount.deadline import DeadlineRunner
 if TYPE_CHECKING:
     from prometheus_client import Metric
 
+    from volumehost.node.execution.operation_metrics import OperationMetrics
     from volumehost.node.manager import VolumeManager
-    from volumehost.node.operation_metrics import OperationMetrics
 
 logger = logging.getLogger(__name__)
 

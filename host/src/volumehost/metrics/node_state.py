@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from volumehost.metrics.families import family, single
-from volumehost.node.operation_metrics import full_name_of_mounted, full_plugin_name
-from volumehost.node.selinux import ADMITTED
-from volumehost.node.states import MountState
+from volumehost.node.execution.operation_metrics import full_name_of_mounted, full_plugin_name
+from volumehost.node.operations.selinux import ADMITTED
+from volumehost.node.state.states import MountState
 
 if TYPE_CHECKING:
     from prometheus_client import Metric

@@ -18,17 +18,17 @@ from volumehost.errors import MetricsError, NotSupportedMetricsError
 from volumehost.loader.guard import describe
 from volumehost.metrics.catalogue import BUCKETS, CATALOGUE
 from volumehost.metrics.stats_table import DEADLINE_SECONDS, Entry, StatsTable
-from volumehost.node.operation_metrics import full_plugin_name
-from volumehost.node.pending import OperationKey
-from volumehost.node.states import MountState
-from volumehost.node.workers import WorkerPool
+from volumehost.node.execution.operation_metrics import full_plugin_name
+from volumehost.node.execution.pending import OperationKey
+from volumehost.node.execution.workers import WorkerPool
+from volumehost.node.state.states import MountState
 
 if TYPE_CHECKING:
     from prometheus_client import Metric
 
     from volumehost.node.assembly import NodeParts
-    from volumehost.node.desired import VolumeUse
-    from volumehost.node.records import MountedVolume
+    from volumehost.node.state.desired import VolumeUse
+    from volumehost.node.state.records import MountedVolume
     from volumehost.volumes import MetricsProvider, VolumeMetrics
 
 logger = logging.getLogger(__name__)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from volumehost._version import __version__
 from volumehost.metrics.families import family, single
-from volumehost.node.states import MountState
+from volumehost.node.state.states import MountState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from volumehost.node.assembly import NodeParts
     from volumehost.node.manager import VolumeManager
-    from volumehost.node.populator import PodRecord
+    from volumehost.node.populating.populator import PodRecord
     from volumehost.storage_driver import DriverStatus
 
 #: An operation that has run for so many seconds is called stuck: status then tells where it hangs.

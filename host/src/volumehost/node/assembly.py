@@ -16,24 +16,24 @@ from volumehost.hosts.node_name import keep_node_name
 from volumehost.hosts.root_dir import prepare_root_dir
 from volumehost.hosts.standalone_host import StandaloneHost
 from volumehost.loader.manager import VolumePluginManager
-from volumehost.node.actual import ActualState
-from volumehost.node.claim_following import ClaimFollowing
-from volumehost.node.desired import DesiredState
-from volumehost.node.executor import HURRY_SECONDS, Executor
-from volumehost.node.journal import Journal, read_boot_id
-from volumehost.node.lanes import UPKEEP
-from volumehost.node.live_status import LiveStatus
+from volumehost.node.execution.executor import HURRY_SECONDS, Executor
+from volumehost.node.execution.lanes import UPKEEP
+from volumehost.node.execution.pending import PendingOperations
+from volumehost.node.execution.timers import Timers
+from volumehost.node.execution.workers import WorkerPool
+from volumehost.node.journal.journal import Journal, read_boot_id
 from volumehost.node.local_control import LocalControl
-from volumehost.node.operations import MAP_VOLUME, MOUNT_VOLUME, Services, StepObserver
-from volumehost.node.pending import PendingOperations
-from volumehost.node.populator import Populator
+from volumehost.node.operations.common import MAP_VOLUME, MOUNT_VOLUME, Services, StepObserver
+from volumehost.node.populating.claim_following import ClaimFollowing
+from volumehost.node.populating.populator import Populator
 from volumehost.node.reconciler import DirtyKeys, Reconciler
-from volumehost.node.reconstruct import Reconstruction, reconstruct, resolve_attachability
-from volumehost.node.recorded_spec import read_spec
-from volumehost.node.second_look import SecondLook
-from volumehost.node.timers import Timers
+from volumehost.node.restart.reconstruct import Reconstruction, reconstruct, resolve_attachability
+from volumehost.node.restart.second_look import SecondLook
+from volumehost.node.state.actual import ActualState
+from volumehost.node.state.desired import DesiredState
+from volumehost.node.state.recorded_spec import read_spec
+from volumehost.node.status.live import LiveStatus
 from volumehost.node.waiting import Waits
-from volumehost.node.workers import WorkerPool
 
 if TYPE_CHECKING:
     from volumehost.api.client import ApiClient
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from volumehost.loader.events import DynamicPluginProber
     from volumehost.mount.selinux import SELinux
     from volumehost.node.cluster.attachments import ControllerAttachments
-    from volumehost.node.operation_metrics import OperationMetrics
+    from volumehost.node.execution.operation_metrics import OperationMetrics
 
 logger = logging.getLogger(__name__)
 

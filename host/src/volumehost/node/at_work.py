@@ -9,8 +9,8 @@ from volumehost.errors import ApiError, FailedPreconditionError
 from volumehost.node.assembly import NodeParts, Settings, start
 from volumehost.node.ending import PodEnding
 from volumehost.node.mounting import PodMounting
-from volumehost.node.orphan_care import OrphanCare
-from volumehost.node.store_witness import StoreWitness
+from volumehost.node.restart.orphan_care import OrphanCare
+from volumehost.node.restart.store_witness import StoreWitness
 from volumehost.node.unmounting import PodUnmounting
 from volumehost.node.upkeep import Upkeep
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from volumehost.api.client import ApiClient
     from volumehost.api.objects import Pod
-    from volumehost.node.status import PodStatus
+    from volumehost.node.status.records import PodStatus
 
 
 @dataclass(frozen=True, slots=True)

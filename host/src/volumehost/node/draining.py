@@ -14,7 +14,7 @@ from volumehost.mount.deadline import in_seconds
 
 if TYPE_CHECKING:
     from volumehost.node.assembly import NodeParts
-    from volumehost.node.records import MountedVolume
+    from volumehost.node.state.records import MountedVolume
 
 logger = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from volumehost.errors import (
     VolumesFailedError,
     WaitTimeoutError,
 )
-from volumehost.node.pod_objects import delete_pod
+from volumehost.node.populating.pod_objects import delete_pod
 
 if TYPE_CHECKING:
     from volumehost.api.client import ApiClient

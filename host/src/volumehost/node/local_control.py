@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from volumehost.api.objects import KubeObject
-    from volumehost.control.counting import ControlMetrics
+    from volumehost.control.machinery.counting import ControlMetrics
     from volumehost.control.plane import ControlPlane
     from volumehost.hosts.node_host import NodeHost
     from volumehost.loader.manager import VolumePluginManager

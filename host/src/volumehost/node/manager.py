@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Self
 from volumehost.errors import FailedPreconditionError
 from volumehost.node.assembly import Settings
 from volumehost.node.at_work import AtWork, begin
-from volumehost.node.pod_objects import DEFAULT_NAMESPACE, apply_pod, bound_pod
+from volumehost.node.populating.pod_objects import DEFAULT_NAMESPACE, apply_pod, bound_pod
 
 if TYPE_CHECKING:
     from volumehost.api.client import ApiClient
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
     from volumehost.loader.manager import VolumePluginManager
     from volumehost.mount.selinux import SELinux
     from volumehost.node.assembly import NodeParts
-    from volumehost.node.containers import ContainerMounts
     from volumehost.node.ending import PodEnding
+    from volumehost.node.execution.operation_metrics import OperationMetrics
     from volumehost.node.explaining.explanation import PodExplanation
     from volumehost.node.mounting import PodMounting
-    from volumehost.node.operation_metrics import OperationMetrics
-    from volumehost.node.operations import StepObserver
-    from volumehost.node.orphan_care import OrphanCare
-    from volumehost.node.orphans import OrphanedPod
-    from volumehost.node.status import PodStatus
+    from volumehost.node.operations.common import StepObserver
+    from volumehost.node.restart.orphan_care import OrphanCare
+    from volumehost.node.restart.orphans import OrphanedPod
+    from volumehost.node.status.records import PodStatus
+    from volumehost.node.workloads.containers import ContainerMounts
     from volumehost.storage_driver import StorageDrivers
 
 #: Longest wait for a pod's volumes, in seconds (CONST-02).
@@ -354,7 +354,7 @@ class VolumeManager:
         :raises UnsafePathError: a ``subPath`` cannot be made, or leads out of its volume.
         :raises SpecError: a ``subPathExpr`` names a variable that has no value.
         """
-        from volumehost.node.containers import container_mounts
+        from volumehost.node.workloads.containers import container_mounts
 
         return container_mounts(self._now.parts, self._now.mounting, self._now.api, pod)
 

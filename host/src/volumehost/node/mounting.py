@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING
 
 from volumehost.errors import FailedPreconditionError, VolumesFailedError, WaitTimeoutError
 from volumehost.mount.deadline import DeadlineExceededError, DeadlineRunner, in_seconds
-from volumehost.node.attach_limit import LIMIT_EXCEEDED, is_exhausted, limit_message
-from volumehost.node.claims import ClaimPendingError
-from volumehost.node.journal_format import texts_of
-from volumehost.node.lanes import lane_of_pod
-from volumehost.node.mount_facts import mounted_paths
-from volumehost.node.pending import OperationKey
-from volumehost.node.states import Need
+from volumehost.node.execution.lanes import lane_of_pod
+from volumehost.node.execution.pending import OperationKey
+from volumehost.node.journal.format import texts_of
+from volumehost.node.populating.attach_limit import LIMIT_EXCEEDED, is_exhausted, limit_message
+from volumehost.node.populating.claims import ClaimPendingError
+from volumehost.node.restart.mount_facts import mounted_paths
+from volumehost.node.state.states import Need
 
 if TYPE_CHECKING:
     from volumehost.api.objects import Pod
     from volumehost.node.assembly import NodeParts
-    from volumehost.node.desired import VolumeUse
-    from volumehost.node.populator import PodRecord
-    from volumehost.node.status import PodStatus, VolumeStatus
+    from volumehost.node.populating.populator import PodRecord
+    from volumehost.node.state.desired import VolumeUse
+    from volumehost.node.status.records import PodStatus, VolumeStatus
 
 logger = logging.getLogger(__name__)
 
@@ -192,7 +192,7 @@ class PodMounting:
         mounts = [mount for mount in self._actual.mounts_of_pod(uid) if mount.is_mount]
         if not mounts:
             return
-        from volumehost.node.set_up_operation import has_lost_mount
+        from volumehost.node.operations.set_up_operation import has_lost_mount
 
         for mount in mounts:
             if has_lost_mount(self._parts.services, mount.mount_point or mount.path):
@@ -249,7 +249,7 @@ class PodMounting:
 
     def _tell_unable(self, record: PodRecord) -> None:
         """A claim that is being looked after is in progress, and has events of its own (VM-08)."""
-        from volumehost.node.pod_events import tell_unable
+        from volumehost.node.populating.pod_events import tell_unable
 
         in_progress = ClaimPendingError if self._claims.is_looked_after else ()
         problems = {name: str(error) for name, error in record.errors.items() if not isinstance(error, in_progress)}

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from volumehost.api.client import ApiClient
     from volumehost.api.objects import KubeObject, Pod
-    from volumehost.node.containers import ContainerMounts
     from volumehost.node.explaining.explanation import PodExplanation
-    from volumehost.node.status import PodStatus
+    from volumehost.node.status.records import PodStatus
+    from volumehost.node.workloads.containers import ContainerMounts
 
 
 class FailedAttempts(Protocol):

@@ -14,19 +14,19 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from volumehost.errors import AlreadyRunningError, BackoffError, VolumeHostError
-from volumehost.node.backoff import absent_driver, is_about_driver
-from volumehost.node.choosing import (
+from volumehost.node.execution.backoff import absent_driver, is_about_driver
+from volumehost.node.operations.choosing import (
     detaching_operation,
     device_releasing_operation,
     mounting_operation,
     unmounting_operation,
 )
-from volumehost.node.states import Attachability, Need
+from volumehost.node.state.states import Attachability, Need
 
 if TYPE_CHECKING:
-    from volumehost.node.executor import Executor
-    from volumehost.node.operations import Operation, Services
-    from volumehost.node.timers import Timers
+    from volumehost.node.execution.executor import Executor
+    from volumehost.node.execution.timers import Timers
+    from volumehost.node.operations.common import Operation, Services
 
 logger = logging.getLogger(__name__)
 
@@ -160,7 +160,7 @@ class Reconciler:
         if not self._services.desired.has_several_pods(volume):
             return
         others = [uid for uid in self._services.desired.pods_of_volume(volume) if uid != pod_uid]
-        from volumehost.node.set_up_operation import is_in_use_by_another
+        from volumehost.node.operations.set_up_operation import is_in_use_by_another
 
         if self._executor.forget_failures(is_in_use_by_another, volume):
             for uid in others:

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 from volumehost.errors import VolumeHostError, WaitTimeoutError
 from volumehost.mount.deadline import in_seconds
-from volumehost.node.going_claims import is_reclaimed, is_used_by_others, let_claims_go
-from volumehost.node.journal_format import LOST, texts_of
-from volumehost.node.pod_objects import FINALIZER, find_pod, release_pod
+from volumehost.node.journal.format import LOST, texts_of
+from volumehost.node.populating.going_claims import is_reclaimed, is_used_by_others, let_claims_go
+from volumehost.node.populating.pod_objects import FINALIZER, find_pod, release_pod
 
 if TYPE_CHECKING:
     from volumehost.api.client import ApiClient
     from volumehost.api.objects import PersistentVolumeClaim, Pod
     from volumehost.node.assembly import NodeParts
-    from volumehost.node.records import MountedVolume
+    from volumehost.node.state.records import MountedVolume
 
 logger = logging.getLogger(__name__)
 
@@ -127,7 +127,7 @@ class PodUnmounting:
         :raises StillMountedError: something is mounted below its directory that is none of its volumes.
         :raises RemovalError: files are left in a volume's directory (BR-70).
         """
-        from volumehost.node.orphans import remove_pod_directory
+        from volumehost.node.restart.orphans import remove_pod_directory
 
         try:
             remove_pod_directory(self._parts.host.layout, uid)

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 from volumehost.errors import ApiError, VolumeHostError
 from volumehost.hosts.reserve import hold_reserve
-from volumehost.node.second_look import SECOND_LOOK_SECONDS
+from volumehost.node.restart.second_look import SECOND_LOOK_SECONDS
 
 if TYPE_CHECKING:
     from volumehost.api.client import ApiClient
     from volumehost.node.assembly import NodeParts
     from volumehost.node.mounting import PodMounting
-    from volumehost.node.orphan_care import OrphanCare
-    from volumehost.node.store_witness import StoreWitness
+    from volumehost.node.restart.orphan_care import OrphanCare
+    from volumehost.node.restart.store_witness import StoreWitness
 
 logger = logging.getLogger(__name__)
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from volumehost.node.containers import BIDIRECTIONAL, ContainerDevice, ContainerMount
+from volumehost.node.workloads.containers import BIDIRECTIONAL, ContainerDevice, ContainerMount
 from volumehost.runtimes.demands import Runtime, in_order, propagation_option, refusal
 from volumehost.runtimes.device_files import is_device, is_read_only
 
 if TYPE_CHECKING:
-    from volumehost.node.containers import ContainerMounts
+    from volumehost.node.workloads.containers import ContainerMounts
 
 #: Its read-only bind is always one with all that is mounted below, and its mounts always follow those of the host.
 BWRAP: Final = Runtime("bwrap", recursive_read_only=True, root=True)

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from volumehost.errors import ContainerRuntimeError
-from volumehost.node.containers import BIDIRECTIONAL, NO_PROPAGATION
+from volumehost.node.workloads.containers import BIDIRECTIONAL, NO_PROPAGATION
 
 if TYPE_CHECKING:
-    from volumehost.node.containers import ContainerDevice, ContainerMount, ContainerMounts
+    from volumehost.node.workloads.containers import ContainerDevice, ContainerMount, ContainerMounts
 
 #: The mount option for each kind of propagation; with all that is mounted below, as Kubernetes has it.
 PROPAGATION_OPTIONS: Final = {NO_PROPAGATION: "rprivate", "HostToContainer": "rslave", BIDIRECTIONAL: "rshared"}

@@ -10,7 +10,7 @@ from volumehost.errors import FailedPreconditionError
 from volumehost.mount.places import shared_places
 
 if TYPE_CHECKING:
-    from volumehost.node.containers import ContainerDevice
+    from volumehost.node.workloads.containers import ContainerDevice
 
 
 def is_device(path: str) -> bool:

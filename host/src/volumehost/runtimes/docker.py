@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from volumehost.node.containers import NO_PROPAGATION
+from volumehost.node.workloads.containers import NO_PROPAGATION
 from volumehost.runtimes import engines
 from volumehost.runtimes.demands import Runtime, is_recursive, propagation_option, refusal
 
 if TYPE_CHECKING:
-    from volumehost.node.containers import ContainerMount, ContainerMounts
+    from volumehost.node.workloads.containers import ContainerMount, ContainerMounts
 
 #: From version 25 on; older ones refuse the option, so that nothing is left writable by mistake.
 DOCKER: Final = Runtime("docker", recursive_read_only=True, root=False)

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from volumehost.node.containers import ContainerMount
+from volumehost.node.workloads.containers import ContainerMount
 from volumehost.runtimes.demands import in_order, refusal
 
 if TYPE_CHECKING:
-    from volumehost.node.containers import ContainerDevice, ContainerMounts
+    from volumehost.node.workloads.containers import ContainerDevice, ContainerMounts
     from volumehost.runtimes.demands import Runtime
 
 

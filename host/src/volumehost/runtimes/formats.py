@@ -10,7 +10,7 @@ from volumehost.runtimes.docker import docker_arguments
 from volumehost.runtimes.podman import podman_arguments
 
 if TYPE_CHECKING:
-    from volumehost.node.containers import ContainerDevice, ContainerMount, ContainerMounts
+    from volumehost.node.workloads.containers import ContainerDevice, ContainerMount, ContainerMounts
 
 #: Programs that take a container's mounts as command line arguments.
 ARGUMENTS: Final[dict[str, Callable[[ContainerMounts], list[str]]]] = {

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from volumehost.errors import ManifestError
 from volumehost.mount.bind import changes_whole_trees
-from volumehost.node.containers import ContainerDevice, ContainerMount
+from volumehost.node.workloads.containers import ContainerDevice, ContainerMount
 from volumehost.runtimes.demands import Runtime, in_order, is_recursive, propagation_option
 from volumehost.runtimes.device_files import block_device
 
 if TYPE_CHECKING:
-    from volumehost.node.containers import ContainerMounts
+    from volumehost.node.workloads.containers import ContainerMounts
 
 #: How the container's own root has to be mounted for mounts to come in and go out; from none to both.
 _ROOT_PROPAGATIONS: Final = ("", "rprivate", "private", "rslave", "slave", "rshared", "shared")

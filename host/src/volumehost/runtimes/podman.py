@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from volumehost.node.containers import NO_PROPAGATION
+from volumehost.node.workloads.containers import NO_PROPAGATION
 from volumehost.runtimes import engines
 from volumehost.runtimes.demands import Runtime, is_recursive, propagation_option
 
 if TYPE_CHECKING:
-    from volumehost.node.containers import ContainerMount, ContainerMounts
+    from volumehost.node.workloads.containers import ContainerMount, ContainerMounts
 
 #: Its ``ro`` leaves alone what is mounted below, and it has no option that does not.
 PODMAN: Final = Runtime("podman", recursive_read_only=False, root=False)

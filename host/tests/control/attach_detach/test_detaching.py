@@ -105,7 +105,7 @@ def test_a_pod_that_comes_back_keeps_it(attached) -> None:
 def test_a_pod_whose_end_was_told_to_nobody(attached) -> None:
     """ADC-12: it went between two watches. It is looked at from time to time, all the same."""
     from volumehost.control.attach_detach.pods import LOOK_SECONDS, PodWishes
-    from volumehost.control.controller import Key
+    from volumehost.control.machinery.controller import Key
 
     plane = attached.start()
     attached.wait(lambda: plane.world.ready, "the start")

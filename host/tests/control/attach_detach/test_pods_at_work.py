@@ -10,7 +10,7 @@ from volumehost.api.convert import to_object
 from volumehost.api.objects import PersistentVolume, Pod, Volume
 from volumehost.control.attach_detach.multi_attach import may_be_shared, multi_attach_message
 from volumehost.control.attach_detach.world import is_at_work
-from volumehost.control.controller import Key
+from volumehost.control.machinery.controller import Key
 from volumehost.spec import Spec
 
 RUNNING = {"name": "c", "state": {"running": {}}}

@@ -20,8 +20,8 @@ from volumehost.api.objects import (
     VolumeAttachment,
 )
 from volumehost.api.store import EmbeddedStore
-from volumehost.control.controller import ControlContext, Controller, Key
-from volumehost.control.expand_controller import ExpandController
+from volumehost.control.expanding.expand_controller import ExpandController
+from volumehost.control.machinery.controller import ControlContext, Controller, Key
 from volumehost.errors import StorageDriverUnavailableError, VolumeHostError
 from volumehost.testing.storage_driver import FakeStorageDriver
 

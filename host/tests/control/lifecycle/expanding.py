@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from volumehost.api.objects import PersistentVolume, PersistentVolumeClaim
-from volumehost.control.expand_controller import ExpandController
+from volumehost.control.expanding.expand_controller import ExpandController
 
 GIB = 2**30
 

@@ -28,7 +28,7 @@ from volumehost.api.objects import (
 )
 from volumehost.api.store import EmbeddedStore
 from volumehost.control.assembly import all_controllers
-from volumehost.control.controller import Key
+from volumehost.control.machinery.controller import Key
 from volumehost.errors import VolumeHostError
 from volumehost.testing.storage_driver import FakeStorageDriver
 

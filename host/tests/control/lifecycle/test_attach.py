@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from volumehost.api.objects import PersistentVolume, VolumeAttachment
-from volumehost.control.attach_controller import AttachController
-from volumehost.control.attach_source import attacher_finalizer
+from volumehost.control.attaching.attach_controller import AttachController
+from volumehost.control.attaching.attach_source import attacher_finalizer
 from volumehost.errors import StorageDriverUnavailableError, StorageDriverUncertainError
 from volumehost.testing.storage_driver import EVERYTHING, driver_error, without
 

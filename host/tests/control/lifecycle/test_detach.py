@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from volumehost.api.objects import CSINode, Node, PersistentVolume, VolumeAttachment
-from volumehost.control.attach_controller import AttachController
-from volumehost.control.attach_protection import AttachProtection
+from volumehost.control.attaching.attach_controller import AttachController
+from volumehost.control.attaching.attach_protection import AttachProtection
 from volumehost.testing.storage_driver import EVERYTHING, without
 
 FINALIZER = "external-attacher/driver-example-com"

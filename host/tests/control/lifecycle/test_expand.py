@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from volumehost.api.objects import PersistentVolume, Pod, StorageClass, VolumeAttachment
-from volumehost.control.expand_controller import ExpandController
+from volumehost.control.expanding.expand_controller import ExpandController
 from volumehost.errors import StorageDriverUnavailableError
 from volumehost.storage_driver import ExpandedVolume
 from volumehost.testing.storage_driver import EVERYTHING, without

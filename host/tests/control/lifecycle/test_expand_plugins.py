@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from volumehost.control.expand_controller import ExpandController
+from volumehost.control.expanding.expand_controller import ExpandController
 from volumehost.errors import NoPluginMatchedError, PluginCallError, PluginLookupError
 
 from .expanding import GIB, ask, conditions, go, reasons, state

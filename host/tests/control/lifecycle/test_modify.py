@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from volumehost.api.objects import PersistentVolumeClaim, VolumeAttributesClass
-from volumehost.control.modify_controller import ModifyController
+from volumehost.control.expanding.modify_controller import ModifyController
 from volumehost.errors import StorageDriverUnavailableError
 from volumehost.testing.storage_driver import EVERYTHING, without
 

@@ -12,9 +12,9 @@ from volumehost.api.objects import (
     VolumeSnapshotClass,
     VolumeSnapshotContent,
 )
-from volumehost.control.snapshot_content_controller import SnapshotContentController
-from volumehost.control.snapshot_controller import SnapshotController
-from volumehost.control.snapshot_source_protection import SnapshotSourceProtection
+from volumehost.control.snapshots.snapshot_content_controller import SnapshotContentController
+from volumehost.control.snapshots.snapshot_controller import SnapshotController
+from volumehost.control.snapshots.snapshot_source_protection import SnapshotSourceProtection
 
 V1 = "snapshot.storage.k8s.io/v1"
 PREFIX = "snapshot.storage.kubernetes.io/"

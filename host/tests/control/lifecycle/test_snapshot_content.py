@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from volumehost.api.objects import VolumeSnapshotContent
-from volumehost.control.snapshot_content_controller import SnapshotContentController
+from volumehost.control.snapshots.snapshot_content_controller import SnapshotContentController
 from volumehost.errors import StorageDriverUnavailableError
 from volumehost.storage_driver import DriverSnapshot
 from volumehost.testing.storage_driver import EVERYTHING, without

@@ -10,10 +10,10 @@ import pytest
 
 from volumehost import Spec
 from volumehost.api.objects import CSIPersistentVolumeSource, PersistentVolume, PersistentVolumeClaim
-from volumehost.control.attach_controller import AttachController
-from volumehost.control.attach_protection import AttachProtection
-from volumehost.control.expand_controller import ExpandController
-from volumehost.control.storage_deletion import StorageDeletion
+from volumehost.control.attaching.attach_controller import AttachController
+from volumehost.control.attaching.attach_protection import AttachProtection
+from volumehost.control.expanding.expand_controller import ExpandController
+from volumehost.control.provisioning.storage_deletion import StorageDeletion
 from volumehost.control.translation import translated
 from volumehost.errors import DeletedVolumeInUseError, SpecError
 

@@ -10,8 +10,8 @@ import pytest
 
 from volumehost.api.objects import PersistentVolume, PersistentVolumeClaim, VolumeAttachment, VolumeSnapshot
 from volumehost.control.assembly import all_controllers
+from volumehost.control.machinery.progress import Steps
 from volumehost.control.plane import JITTER, ControlPlane
-from volumehost.control.progress import Steps
 
 PATIENCE = 30.0
 V1 = "snapshot.storage.k8s.io/v1"

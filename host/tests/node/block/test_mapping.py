@@ -16,7 +16,7 @@ from volumehost.errors import (
     WaitTimeoutError,
 )
 from volumehost.mount import loop, syscalls
-from volumehost.node.states import DeviceState, MountState
+from volumehost.node.state.states import DeviceState, MountState
 
 pytestmark = pytest.mark.root
 
@@ -134,7 +134,7 @@ def test_map02_read_write_once_pod_keeps_another_pod_out_until_the_first_has_gon
 
 
 def _key(node, name):
-    from volumehost.node.pending import OperationKey
+    from volumehost.node.execution.pending import OperationKey
 
     uid = next(status.uid for status in node.status() if status.name == name)
     (volume,) = node._now.parts.services.desired.volumes_of_pod(uid)

@@ -5,8 +5,8 @@ import os
 import pytest
 
 from volumehost.errors import OperationError, WaitTimeoutError
-from volumehost.node.recorded_status import read_status
-from volumehost.node.states import DeviceState, MountState
+from volumehost.node.state.states import DeviceState, MountState
+from volumehost.node.status.recorded import read_status
 
 pytestmark = pytest.mark.root
 

@@ -5,7 +5,7 @@ import pytest
 from volumehost.api.convert import to_object
 from volumehost.api.objects import Node, Pod
 from volumehost.errors import FailedPreconditionError, ObjectNotFoundError
-from volumehost.node.states import Attachability
+from volumehost.node.state.states import Attachability
 from volumehost.testing.api_server import Rule
 
 pytestmark = pytest.mark.root

@@ -4,7 +4,7 @@ import pytest
 
 from volumehost.node.explaining.facts import STUCK_SECONDS, VolumeFacts, explanation_of
 from volumehost.node.explaining.sequence import VolumeKind
-from volumehost.node.status import VolumeStatus
+from volumehost.node.status.records import VolumeStatus
 
 
 def advice(where="", age=STUCK_SECONDS, by="driver csi.example.com", **facts):

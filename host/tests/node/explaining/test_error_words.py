@@ -15,7 +15,7 @@ from volumehost.errors import (
     VolumeHostError,
 )
 from volumehost.node.explaining.error_words import advice_for, error_lines
-from volumehost.node.operations import OperationFailedError
+from volumehost.node.operations.common import OperationFailedError
 
 
 def _chain(*errors):

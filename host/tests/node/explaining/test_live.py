@@ -245,7 +245,7 @@ def test_br51_a_pod_that_is_only_marked_for_deletion_waits_for_the_word_that_its
 
 
 def test_a_pod_that_nobody_asked_this_manager_for(manager, bind, nfs, pod_with, volume_of, here):
-    from volumehost.node.pod_objects import apply_pod
+    from volumehost.node.populating.pod_objects import apply_pod
 
     node = manager(bind())
     apply_pod(node.api, pod_with(nfs("v")))

@@ -9,7 +9,7 @@ from volumehost.errors import ObjectNotFoundError, OperationError, VolumesFailed
 from volumehost.loader.events import NoProber
 from volumehost.node.explaining.plan import planner
 from volumehost.node.explaining.sequence import VolumeKind, mount_sequence, phase_at, unmount_sequence
-from volumehost.node.pod_objects import apply_pod
+from volumehost.node.populating.pod_objects import apply_pod
 
 pytestmark = pytest.mark.root
 

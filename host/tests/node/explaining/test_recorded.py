@@ -8,7 +8,7 @@ import pytest
 
 from volumehost.errors import ObjectNotFoundError, OperationError, RemovalError, VolumesFailedError, WaitTimeoutError
 from volumehost.node.explaining.explain import explain_recorded
-from volumehost.node.recorded_status import read_status
+from volumehost.node.status.recorded import read_status
 
 pytestmark = pytest.mark.root
 

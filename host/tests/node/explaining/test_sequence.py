@@ -56,7 +56,8 @@ def test_every_step_of_every_operation_has_its_phase_and_no_phase_has_another():
 
 
 def test_every_operation_has_its_phases():
-    from volumehost.node import (
+    from volumehost.node.cluster import verify_operation
+    from volumehost.node.operations import (
         attach_operations,
         device_operations,
         expand_operation,
@@ -65,7 +66,6 @@ def test_every_operation_has_its_phases():
         unmap_operation,
         unmount_operation,
     )
-    from volumehost.node.cluster import verify_operation
 
     names = {
         attach_operations.AttachOperation.name,

@@ -9,7 +9,7 @@ from volumehost.control.attach_detach.attachments import DETACHING, Attachment
 from volumehost.control.attach_detach.counted import Counted
 from volumehost.control.attach_detach.maybe_attached import unmark
 from volumehost.control.attach_detach.nodes import NodeFacts
-from volumehost.control.counting import count_forced_detach
+from volumehost.control.machinery.counting import count_forced_detach
 from volumehost.control.writes import get_or_none
 from volumehost.errors import CapabilityMissingError, SpecError, UncertainProgressError
 from volumehost.volumes import DeferredAttacher

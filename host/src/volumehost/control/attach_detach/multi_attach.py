@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from volumehost.control.controller import Key
+    from volumehost.control.machinery.controller import Key
     from volumehost.spec import Spec
 
 _MANY = frozenset({"ReadWriteMany", "ReadOnlyMany"})

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from volumehost.control.attach_detach.attaching import Attaching
 from volumehost.control.attach_detach.detaching import Detaching
 from volumehost.control.attach_detach.wishes import Pair
-from volumehost.control.controller import Affects, Key
+from volumehost.control.machinery.controller import Affects, Key
 from volumehost.spec import Spec
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class AttachDetach:
-    """See :class:`volumehost.control.controller.Controller`. Its keys name no object: volume (as name) and node."""
+    """A controller (:mod:`volumehost.control.machinery.controller`) whose keys name no object: volume (as name) and node."""
 
     name = "attach-detach"
 

@@ -10,8 +10,8 @@ from volumehost.control.attach_detach.nodes import NodeFacts
 from volumehost.control.attach_detach.pod_volumes import may_attach, volumes_to_attach
 from volumehost.control.attach_detach.wishes import Pair
 from volumehost.control.attach_detach.world import World, is_at_work
-from volumehost.control.controller import Affects, Key
-from volumehost.control.scheduling import claims_of
+from volumehost.control.binding.scheduling import claims_of
+from volumehost.control.machinery.controller import Affects, Key
 from volumehost.control.writes import get_or_none
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ LOOK_SECONDS: Final = 180.0
 
 
 class PodWishes:
-    """See :class:`volumehost.control.controller.Controller`."""
+    """See :class:`volumehost.control.machinery.controller.Controller`."""
 
     name = "attach-detach pods"
 

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from volumehost.control.controller import Key
+from volumehost.control.machinery.controller import Key
 
 if TYPE_CHECKING:
     from volumehost.control.attach_detach.pod_volumes import Wanted

@@ -15,7 +15,7 @@ from volumehost.control.attach_detach.node_status import NodeStatuses
 from volumehost.control.attach_detach.nodes import KnownNodes
 from volumehost.control.attach_detach.pod_volumes import may_attach, volumes_to_attach
 from volumehost.control.attach_detach.wishes import Pair, Wishes
-from volumehost.control.controller import Key
+from volumehost.control.machinery.controller import Key
 from volumehost.control.translation import translated
 from volumehost.control.well_known import FINISHED_PHASES
 from volumehost.errors import ApiError, VolumeHostError
@@ -24,7 +24,7 @@ from volumehost.spec import Spec
 if TYPE_CHECKING:
     from volumehost.api.client import ApiClient
     from volumehost.api.objects import PersistentVolume, Pod, VolumeAttachment
-    from volumehost.control.controller import ControlContext
+    from volumehost.control.machinery.controller import ControlContext
 
 logger = logging.getLogger(__name__)
 

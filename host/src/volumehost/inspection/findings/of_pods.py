@@ -17,7 +17,7 @@ from volumehost.inspection.kinds import (
 from volumehost.inspection.pod_directories import Stray
 from volumehost.inspection.report import Finding, PodReport, PodState, RootKind, Severity
 from volumehost.inspection.tree import EntryKind
-from volumehost.node.journal_format import LOST, MOUNTING, UNCERTAIN, UNMOUNTING, text_of
+from volumehost.node.journal.format import LOST, MOUNTING, UNCERTAIN, UNMOUNTING, text_of
 
 #: Lines of evidence that one finding shows at most.
 LINES_SHOWN = 12

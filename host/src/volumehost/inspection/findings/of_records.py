@@ -17,7 +17,7 @@ from volumehost.inspection.kinds import (
 )
 from volumehost.inspection.processes import command_of, is_alive
 from volumehost.inspection.report import DeviceReport, Finding, PodReport, Severity
-from volumehost.node.journal_format import FAILED, UNMOUNTED, text_of
+from volumehost.node.journal.format import FAILED, UNMOUNTED, text_of
 
 
 def findings_of_records(

@@ -23,7 +23,7 @@ from volumehost.mount import loop
 from volumehost.mount.block_path import BlockPathHandler
 from volumehost.mount.mountinfo import read_mount_table
 from volumehost.mount.places import shared_places
-from volumehost.node.journal_format import UNMOUNTED
+from volumehost.node.journal.format import UNMOUNTED
 
 logger = logging.getLogger(__name__)
 

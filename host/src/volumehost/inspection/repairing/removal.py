@@ -18,7 +18,7 @@ from volumehost.hosts.layout import Layout
 from volumehost.inspection.pod_directories import MARKERS, is_generation
 from volumehost.inspection.records import VOL_DATA, VOL_DATA_TEMPORARY
 from volumehost.mount.removal import open_without_crossing, remove_all_at, remove_dirs_at
-from volumehost.node.orphans import remove_empty_subpaths
+from volumehost.node.restart.orphans import remove_empty_subpaths
 from volumehost.sdk.directories import DIRECTORY_FLAGS
 
 _RECORDS: Final = frozenset({VOL_DATA, VOL_DATA_TEMPORARY})

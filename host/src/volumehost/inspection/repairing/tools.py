@@ -14,7 +14,7 @@ from volumehost.hosts.layout import Layout
 from volumehost.hosts.lock import RootDirLock
 from volumehost.inspection.processes import kubelet_at_work
 from volumehost.inspection.report import RootKind
-from volumehost.node.journal import Journal, read_boot_id
+from volumehost.node.journal.journal import Journal, read_boot_id
 from volumehost.sdk.directories import DIRECTORY_FLAGS
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ class Tools:
 def is_absent(error: VolumeHostError) -> bool:
     """Whether nothing was begun since the driver is not there, or since nobody knows which volume it is."""
     from volumehost.errors import MountError, OperationError, PluginError, RemovalError
-    from volumehost.node.backoff import absent_driver
+    from volumehost.node.execution.backoff import absent_driver
 
     return absent_driver(error) is not None or not isinstance(
         error, OperationError | MountError | RemovalError | PluginError

@@ -23,14 +23,14 @@ from volumehost.errors import (
 )
 from volumehost.node.cluster.node_view import MANAGED_ANNOTATION, NodeView, changed_volumes
 from volumehost.node.cluster.node_watch import RETRY_MAXIMUM_SECONDS, RETRY_SECONDS, NodeWatch
-from volumehost.node.operations import plugin_user
-from volumehost.node.states import Attachability
+from volumehost.node.operations.common import plugin_user
+from volumehost.node.state.states import Attachability
 
 if TYPE_CHECKING:
     from volumehost.api.client import ApiClient
     from volumehost.api.objects import Node
-    from volumehost.node.operations import Services
-    from volumehost.node.records import AttachedVolume
+    from volumehost.node.operations.common import Services
+    from volumehost.node.state.records import AttachedVolume
 
 logger = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from volumehost.node.attach_limit import LIMIT_EXCEEDED, is_exhausted, limit_message
+from volumehost.node.populating.attach_limit import LIMIT_EXCEEDED, is_exhausted, limit_message
 
 if TYPE_CHECKING:
     from volumehost.node.assembly import NodeParts

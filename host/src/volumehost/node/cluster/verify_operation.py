@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from volumehost.errors import TransientOperationError
-from volumehost.node.operations import NO_FAILURE, Failure, OperationFailedError, Services, Steps, plugin_user
-from volumehost.node.pending import OperationKey
-from volumehost.node.states import Attachability
+from volumehost.node.execution.pending import OperationKey
+from volumehost.node.operations.common import NO_FAILURE, Failure, OperationFailedError, Services, Steps, plugin_user
+from volumehost.node.state.states import Attachability
 
 if TYPE_CHECKING:
     from volumehost.node.cluster.attachments import ControllerAttachments
-    from volumehost.node.desired import VolumeUse
-    from volumehost.node.journal_records import Fields
+    from volumehost.node.journal.records import Fields
+    from volumehost.node.state.desired import VolumeUse
     from volumehost.spec import Spec
 
 #: As the journal calls a volume that is attached.

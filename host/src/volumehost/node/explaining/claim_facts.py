@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from volumehost.control.classes import class_of_claim, default_class, is_delayed
+from volumehost.control.provisioning.classes import class_of_claim, default_class, is_delayed
 from volumehost.control.well_known import NO_PROVISIONER
 from volumehost.control.writes import get_or_none
 from volumehost.errors import ApiError

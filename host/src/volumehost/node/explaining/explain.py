@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING
 from volumehost.errors import ApiError, ObjectNotFoundError, StoreError
 from volumehost.node.explaining.explanation import PodExplanation, VolumeExplanation
 from volumehost.node.explaining.facts import argument_of, explanation_of
-from volumehost.node.journal_format import text_of
-from volumehost.node.status import CLUSTER_WORDS
+from volumehost.node.journal.format import text_of
+from volumehost.node.status.records import CLUSTER_WORDS
 
 if TYPE_CHECKING:
     from volumehost.api.client import ApiClient
     from volumehost.api.objects import Pod
     from volumehost.node.assembly import NodeParts
-    from volumehost.node.journal_format import JournalContents
-    from volumehost.node.recorded_status import NodeStatus
-    from volumehost.node.status import PodStatus
+    from volumehost.node.journal.format import JournalContents
+    from volumehost.node.status.recorded import NodeStatus
+    from volumehost.node.status.records import PodStatus
 
 __all__ = ["PodExplanation", "VolumeExplanation", "explain_live", "explain_recorded"]
 
@@ -33,7 +33,7 @@ def explain_live(parts: NodeParts, pod: Pod | PodStatus) -> PodExplanation:
     :param pod: the pod as the API has it, or, of a pod that is in no API any more, its status.
     """
     from volumehost.node.explaining.live import LiveFacts
-    from volumehost.node.status import PodStatus
+    from volumehost.node.status.records import PodStatus
 
     facts = LiveFacts(parts)
     if isinstance(pod, PodStatus):
@@ -51,7 +51,7 @@ def explain_live(parts: NodeParts, pod: Pod | PodStatus) -> PodExplanation:
 
 def with_object(parts: NodeParts, api: ApiClient, pod: Pod | PodStatus) -> Pod | PodStatus:
     """The pod that a status is of, from which more is known; the status where there is no such pod any more."""
-    from volumehost.node.status import PodStatus
+    from volumehost.node.status.records import PodStatus
 
     if not isinstance(pod, PodStatus):
         return pod
@@ -79,8 +79,8 @@ def explain_recorded(
     from volumehost.hosts.layout import Layout
     from volumehost.hosts.node_name import node_name_of
     from volumehost.hosts.root_dir import resolve_root_dir
-    from volumehost.node.journal import read_journal
-    from volumehost.node.recorded_status import read_status
+    from volumehost.node.journal.journal import read_journal
+    from volumehost.node.status.recorded import read_status
 
     layout = Layout(resolve_root_dir(os.fspath(root_dir)))
     with contextlib.ExitStack() as stack:
@@ -219,7 +219,7 @@ def _summary(volumes: list[VolumeExplanation], *, going: bool) -> str:
 def _find_pod(store: ApiClient | None, status: PodStatus) -> Pod | None:
     if store is None or not status.name:
         return None
-    from volumehost.node.pod_objects import find_pod
+    from volumehost.node.populating.pod_objects import find_pod
 
     pod = find_pod(store, status.name, status.namespace)
     return pod if pod is not None and pod.metadata.uid == status.uid else None

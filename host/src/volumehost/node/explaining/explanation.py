@@ -23,7 +23,7 @@ class Point(msgspec.Struct, frozen=True, rename="camel"):
 class VolumeExplanation(msgspec.Struct, frozen=True, rename="camel"):
     """One volume of a pod. Times are in seconds.
 
-    The fields up to ``retry_in`` are those of :class:`~volumehost.node.status.VolumeStatus`. ``direction`` is
+    The fields up to ``retry_in`` are those of :class:`~volumehost.node.status.records.VolumeStatus`. ``direction`` is
     ``mount`` or ``unmount``; ``sequence`` what the volume goes through in that direction, in order. ``waits_for`` and
     ``advice`` are sentences, ``error`` the last error in full, a line each: what failed, then what that came from.
     ``hangs`` tells where a running operation is stuck. ``selinux``: what is made of the SELinux options of the
@@ -54,7 +54,7 @@ class VolumeExplanation(msgspec.Struct, frozen=True, rename="camel"):
 
     def headline(self) -> str:
         """What it is and where it stands, in one line: plugin, operation, step, age, attempts, next retry (BR-83)."""
-        from volumehost.node.status import VolumeStatus
+        from volumehost.node.status.records import VolumeStatus
 
         return VolumeStatus(
             volume=self.volume,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from volumehost.api.objects import PersistentVolume
     from volumehost.node.explaining.claim_facts import ClaimFacts
     from volumehost.node.explaining.sequence import VolumeKind
-    from volumehost.node.status import VolumeStatus
+    from volumehost.node.status.records import VolumeStatus
 
 
 #: How long an operation has run when it is more than slow, in seconds.

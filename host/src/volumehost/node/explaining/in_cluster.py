@@ -14,15 +14,15 @@ import msgspec
 
 from volumehost.api.objects import PersistentVolume, PersistentVolumeClaim, Pod, VolumeAttachment
 from volumehost.errors import ApiError, ForbiddenError, ObjectNotFoundError
-from volumehost.node.claims import claim_name
 from volumehost.node.explaining import sequence
 from volumehost.node.explaining.events import last_trouble
 from volumehost.node.explaining.explain import find_status, of_pod
 from volumehost.node.explaining.facts import argument_of, explanation_of
 from volumehost.node.explaining.recorded import RecordedFacts
-from volumehost.node.journal_format import JournalContents
-from volumehost.node.pods import UsedVolumes, used_volumes, workload_has_ended
-from volumehost.node.status import PodStatus, VolumeStatus, pod_state
+from volumehost.node.journal.format import JournalContents
+from volumehost.node.populating.claims import claim_name
+from volumehost.node.populating.pods import UsedVolumes, used_volumes, workload_has_ended
+from volumehost.node.status.records import PodStatus, VolumeStatus, pod_state
 
 if TYPE_CHECKING:
     from volumehost.api.client import ApiClient

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from volumehost.errors import FailedPreconditionError, PluginLookupError
 from volumehost.mount.deadline import DeadlineRunner
-from volumehost.node.backoff import absent_driver
-from volumehost.node.claims import ClaimPendingError, claim_name
+from volumehost.node.execution.backoff import absent_driver
+from volumehost.node.execution.hanging import LONG_SECONDS
+from volumehost.node.execution.pending import OperationKey
 from volumehost.node.explaining import sequence
 from volumehost.node.explaining.attachments import attachment_words
 from volumehost.node.explaining.busy_words import busy_words
@@ -23,16 +24,15 @@ from volumehost.node.explaining.facts import (
     missing_plugin_advice,
 )
 from volumehost.node.explaining.live_kinds import LiveKinds
-from volumehost.node.hanging import LONG_SECONDS
-from volumehost.node.pending import OperationKey
+from volumehost.node.populating.claims import ClaimPendingError, claim_name
 
 if TYPE_CHECKING:
     from volumehost.api.objects import Pod, Volume
     from volumehost.node.assembly import NodeParts
-    from volumehost.node.desired import VolumeUse
-    from volumehost.node.pending import PendingOperation
-    from volumehost.node.records import AttachedVolume, MountedVolume
-    from volumehost.node.status import VolumeStatus
+    from volumehost.node.execution.pending import PendingOperation
+    from volumehost.node.state.desired import VolumeUse
+    from volumehost.node.state.records import AttachedVolume, MountedVolume
+    from volumehost.node.status.records import VolumeStatus
 
 
 class LiveFacts:
@@ -161,7 +161,7 @@ class LiveFacts:
         facts.advice += words.advice
 
     def _add_holders(self, facts: VolumeFacts, use: VolumeUse, error: BaseException) -> None:
-        from volumehost.node.set_up_operation import is_in_use_by_another
+        from volumehost.node.operations.set_up_operation import is_in_use_by_another
 
         if not is_in_use_by_another(error):
             return

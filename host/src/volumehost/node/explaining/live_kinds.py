@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 from volumehost.hookspecs import AttachableVolumePlugin
 from volumehost.node.explaining.facts import driver_of
 from volumehost.node.explaining.sequence import VolumeKind
-from volumehost.node.states import Attachability
+from volumehost.node.state.states import Attachability
 from volumehost.spec import BLOCK_MODE
 
 if TYPE_CHECKING:
     from volumehost.api.objects import Pod, Volume
     from volumehost.node.assembly import NodeParts
-    from volumehost.node.desired import VolumeUse
-    from volumehost.node.records import AttachedVolume, MountedVolume
-    from volumehost.node.status import VolumeStatus
+    from volumehost.node.state.desired import VolumeUse
+    from volumehost.node.state.records import AttachedVolume, MountedVolume
+    from volumehost.node.status.records import VolumeStatus
 
 
 class LiveKinds:

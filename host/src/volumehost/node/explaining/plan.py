@@ -23,9 +23,9 @@ from volumehost.node.explaining.plan_places import Places
 from volumehost.node.explaining.plan_provisioning import Trial
 from volumehost.node.explaining.planned import PlannedStep, PodPlan, VolumePlan
 from volumehost.node.explaining.sequence import Phase, VolumeKind, mount_sequence
-from volumehost.node.operations import MOUNT_VOLUME
-from volumehost.node.pods import containers_of, used_volumes, workload_has_ended
-from volumehost.node.resolver import Resolver
+from volumehost.node.operations.common import MOUNT_VOLUME
+from volumehost.node.populating.pods import containers_of, used_volumes, workload_has_ended
+from volumehost.node.populating.resolver import Resolver
 
 if TYPE_CHECKING:
     from volumehost.api.client import ApiClient
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from volumehost.hosts.node_host import NodeHost
     from volumehost.loader.events import DynamicPluginProber
     from volumehost.loader.manager import VolumePluginManager
-    from volumehost.node.desired import VolumeUse
+    from volumehost.node.state.desired import VolumeUse
     from volumehost.storage_driver import DriverStatus
 
 #: Phases that the claim's trial tells of, or that nothing is done in.
@@ -224,7 +224,7 @@ def planner(
     """
     from volumehost.api.copied_store import copied_store
     from volumehost.api.scratch_store import scratch_store
-    from volumehost.control.provided import provide_all
+    from volumehost.control.provisioning.provided import provide_all
     from volumehost.hosts.layout import Layout
     from volumehost.hosts.root_dir import check_readable, resolve_root_dir
     from volumehost.hosts.standalone_host import StandaloneHost

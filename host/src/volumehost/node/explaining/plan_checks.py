@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from volumehost.control.writes import get_or_none
 from volumehost.errors import VolumeHostError
-from volumehost.node.affinity import check_node_affinity
+from volumehost.node.populating.affinity import check_node_affinity
 
 if TYPE_CHECKING:
     from volumehost.api.client import ApiClient
     from volumehost.api.objects import Pod, SecretReference
     from volumehost.hosts.node_host import NodeHost
-    from volumehost.node.desired import VolumeUse
     from volumehost.node.explaining.plan_places import Places
+    from volumehost.node.state.desired import VolumeUse
     from volumehost.storage_driver import DriverStatus
 
 _NO_DRIVER = "pip installs drivers, and 'volumehost drivers register' takes one that runs elsewhere"

@@ -10,20 +10,20 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn
 
-from volumehost.control.bind_writes import bind
-from volumehost.control.classes import class_of_claim, default_class, is_delayed
-from volumehost.control.controller import ControlContext, Key
-from volumehost.control.ephemeral import EphemeralClaims
-from volumehost.control.matching import find_match, refers_to, requested_volume_problem, why_none
-from volumehost.control.scheduling import selected_node
+from volumehost.control.binding.bind_writes import bind
+from volumehost.control.binding.matching import find_match, refers_to, requested_volume_problem, why_none
+from volumehost.control.binding.scheduling import selected_node
+from volumehost.control.machinery.controller import ControlContext, Key
+from volumehost.control.provisioning.classes import class_of_claim, default_class, is_delayed
+from volumehost.control.provisioning.ephemeral import EphemeralClaims
 from volumehost.control.well_known import NO_PROVISIONER
 from volumehost.control.writes import get_or_none, update
 from volumehost.errors import VolumeHostError
-from volumehost.node.claims import claim_name
 from volumehost.node.explaining import sequence
 from volumehost.node.explaining.claim_facts import no_class_advice
 from volumehost.node.explaining.plan_provisioning import ProvisioningTrial, Trial
 from volumehost.node.explaining.planned import PlannedStep
+from volumehost.node.populating.claims import claim_name
 
 if TYPE_CHECKING:
     from volumehost.api.client import ApiClient

@@ -11,16 +11,16 @@ from volumehost.hosts.lock import lock_holder
 from volumehost.mount.deadline import DeadlineExceededError, DeadlineRunner
 from volumehost.mount.mountinfo import read_mount_table
 from volumehost.node.explaining.plan_provisioning import HANDLE
-from volumehost.node.journal import read_boot_id, read_journal
-from volumehost.node.journal_format import FAILED, MOUNTED, text_of
-from volumehost.node.recorded_status import Witnesses
+from volumehost.node.journal.format import FAILED, MOUNTED, text_of
+from volumehost.node.journal.journal import read_boot_id, read_journal
+from volumehost.node.status.recorded import Witnesses
 from volumehost.sdk import escape_qualified_name
 from volumehost.sdk.ownership import needs_ownership_change
 
 if TYPE_CHECKING:
     from volumehost.hosts.layout import Layout
-    from volumehost.node.desired import VolumeUse
-    from volumehost.node.status import VolumeStatus
+    from volumehost.node.state.desired import VolumeUse
+    from volumehost.node.status.records import VolumeStatus
 
 Record = Mapping[str, Any]
 

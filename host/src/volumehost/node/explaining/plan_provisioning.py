@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from volumehost.control.bind_writes import bind
-from volumehost.control.scheduling import why_not_here
+from volumehost.control.binding.bind_writes import bind
+from volumehost.control.binding.scheduling import why_not_here
 from volumehost.errors import PluginLookupError
 from volumehost.node.explaining import sequence
 from volumehost.node.explaining.planned import PlannedStep
@@ -16,7 +16,7 @@ from volumehost.node.explaining.planned import PlannedStep
 if TYPE_CHECKING:
     from volumehost.api.client import ApiClient
     from volumehost.api.objects import PersistentVolumeClaim, StorageClass
-    from volumehost.control.matching import NodeView
+    from volumehost.control.binding.matching import NodeView
     from volumehost.loader.loaded import LoadedPlugin
     from volumehost.loader.manager import VolumePluginManager
     from volumehost.storage_driver import DriverStatus
@@ -97,8 +97,8 @@ class ProvisioningTrial:
     ) -> None:
         from volumehost.api.convert import to_object
         from volumehost.api.objects import PersistentVolume
-        from volumehost.control.create_request import plan_volume
-        from volumehost.control.data_sources import data_source
+        from volumehost.control.provisioning.create_request import plan_volume
+        from volumehost.control.provisioning.data_sources import data_source
         from volumehost.control.secrets import read_secret
         from volumehost.node.explaining.plan_driver import PlannedDriver
 

@@ -9,7 +9,7 @@ from volumehost.node.explaining.busy_words import busy_words
 from volumehost.node.explaining.planned import PlannedStep, PodPlan, VolumePlan
 from volumehost.node.explaining.recorded import RecordedFacts
 from volumehost.node.explaining.sequence import MOUNTING_OPERATIONS, REMOVE, SUBPATHS, TEAR_DOWN, unmount_sequence
-from volumehost.node.journal import read_journal
+from volumehost.node.journal.journal import read_journal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 def plan_unmount(api: ApiClient, host: NodeHost, name: str, namespace: str) -> PodPlan:
     """See ``Planner.unmount``."""
     from volumehost.node.explaining.explain import find_status
-    from volumehost.node.pod_objects import find_pod
-    from volumehost.node.recorded_status import read_status
+    from volumehost.node.populating.pod_objects import find_pod
+    from volumehost.node.status.recorded import read_status
 
     found = read_status(host.layout.root_dir, api=api)
     status = find_status(found.pods, namespace, name)

@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING, Any
 
 from volumehost.errors import ApiError
 from volumehost.mount.deadline import DeadlineRunner
-from volumehost.node.claims import claim_name
 from volumehost.node.explaining import sequence
 from volumehost.node.explaining.attachments import attachment_words
 from volumehost.node.explaining.busy_words import busy_words
 from volumehost.node.explaining.claim_facts import claim_facts
 from volumehost.node.explaining.facts import VolumeFacts, argument_of, driver_of, expected_of_driver, kind_of_claim
 from volumehost.node.explaining.sequence import VolumeKind
-from volumehost.node.journal_format import FAILED, UNMOUNTED, text_of, texts_of
-from volumehost.node.recorded_status import devices_left
-from volumehost.node.status import VolumeStatus
+from volumehost.node.journal.format import FAILED, UNMOUNTED, text_of, texts_of
+from volumehost.node.populating.claims import claim_name
+from volumehost.node.status.recorded import devices_left
+from volumehost.node.status.records import VolumeStatus
 from volumehost.spec import BLOCK_MODE
 
 if TYPE_CHECKING:
     from volumehost.api.client import ApiClient
     from volumehost.api.objects import PersistentVolume, Pod, Volume
-    from volumehost.node.journal_format import JournalContents
+    from volumehost.node.journal.format import JournalContents
 
 Record = Mapping[str, Any]
 

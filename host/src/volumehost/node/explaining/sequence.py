@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from volumehost.node.operations import MAP_VOLUME, MOUNT_VOLUME
+from volumehost.node.operations.common import MAP_VOLUME, MOUNT_VOLUME
 
 #: Names of the phases that several modules speak of.
 CLAIM, PROVISION, BIND, PLUGIN, ATTACH, CHECK = "claim", "provision", "bind", "plugin", "attach", "check"

@@ -1,0 +1,1 @@
+"""The attacher: VolumeAttachments to ControllerPublishVolume and back."""

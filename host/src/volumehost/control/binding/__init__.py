@@ -1,0 +1,1 @@
+"""Claims and volumes find each other, are protected while used, and part."""

@@ -1,0 +1,1 @@
+"""Volumes grow, and take other parameters."""

@@ -1,0 +1,1 @@
+"""What all controllers run on: queue, workers, watches, counting, what is their own word."""

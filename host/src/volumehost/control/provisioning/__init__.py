@@ -1,0 +1,1 @@
+"""Volumes are made for claims, by drivers and plugins, and deleted."""

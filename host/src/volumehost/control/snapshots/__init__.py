@@ -1,0 +1,1 @@
+"""Snapshots and their contents."""

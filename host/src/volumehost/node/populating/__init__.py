@@ -1,0 +1,1 @@
+"""From pods to wanted volumes: claims followed, plugins asked, names made."""

@@ -1,0 +1,1 @@
+"""What is wanted and what is there: desired and actual state of world, and the records that they are made of."""

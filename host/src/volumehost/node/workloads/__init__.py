@@ -1,0 +1,1 @@
+"""What the containers of a pod get of its volumes."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class AttachDetach:
-    """A controller (:mod:`volumehost.control.machinery.controller`) whose keys name no object: volume (as name) and node."""
+    """See :mod:`volumehost.control.machinery.controller`. Its keys name no object: volume (as name) and node."""
 
     name = "attach-detach"
 

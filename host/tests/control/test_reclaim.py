@@ -276,3 +276,33 @@ def test_pvc_40_an_unknown_policy_is_told_and_deletes_nothing(bound: Any) -> Non
     (event,) = bound.events("VolumeUnknownReclaimPolicy")  # told once
     assert event.event_type == "Warning"
     assert bound.driver.volumes
+
+
+@pytest.mark.parametrize("capabilities", [EVERYTHING, without(EVERYTHING, "LIST_VOLUMES_PUBLISHED_NODES")])
+def test_br_47_a_volume_that_is_published_though_nothing_asks_for_it_is_taken_back_and_deleted(
+    bound: Any, capabilities: Any
+) -> None:
+    """A ControllerPublishVolume took effect after it had been undone: otherwise the volume would stay for ever."""
+    bound.driver.declared = capabilities
+    bound.api.create(
+        {
+            "apiVersion": "storage.k8s.io/v1",
+            "kind": "CSINode",
+            "metadata": {"name": "node-1"},
+            "spec": {"drivers": [{"name": "driver.example.com", "nodeID": "node-id"}]},
+        }
+    )
+    (volume,) = bound.volumes()
+    bound.driver.add_publication(volume.spec.csi.volume_handle, "node-id")
+    delete_claim(bound)
+    bound.wait(lambda: bound.gone(volume))
+    assert not bound.driver.volumes
+
+
+def test_br_46_it_stays_where_somebody_else_has_it_published(bound: Any) -> None:
+    (volume,) = bound.volumes()
+    bound.driver.add_publication(volume.spec.csi.volume_handle, "of-another-cluster")
+    delete_claim(bound)
+    bound.wait(lambda: any("published to of-another-cluster" in line for line in bound.planes[-1].explain(volume)))
+    assert bound.driver.count("unpublish_volume") == 0
+    assert len(bound.driver.volumes) == 1

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
+from volumehost.errors import StorageDriverError
 from volumehost.storage_driver import (
     Capacity,
     CreatedVolume,
@@ -79,6 +80,11 @@ class FakeStorageDriver(ScriptedCalls):
         """Let there be a volume that nobody created."""
         with self._effect():
             self._state.volumes[handle] = Volume(size)
+
+    def add_publication(self, handle: str, node_id: str) -> None:
+        """Let the volume be attached to the node by a call that was given up and took effect all the same."""
+        with self._effect():
+            self._state.volumes[handle].nodes.append(node_id)
 
     @property
     def volumes(self) -> Mapping[str, int]:
@@ -145,6 +151,9 @@ class FakeStorageDriver(ScriptedCalls):
         def delete() -> None:
             if handle == self.answer_handle:
                 self._state.volumes.clear()
+            volume = self._state.volumes.get(handle)
+            if volume is not None and volume.nodes:
+                raise self._refused("delete_volume", volume)
             self._state.volumes.pop(handle, None)
             self._state.names = {name: each for name, each in self._state.names.items() if each != handle}
 
@@ -164,9 +173,11 @@ class FakeStorageDriver(ScriptedCalls):
         """See StorageDriver."""
 
         def publish() -> Mapping[str, str]:
-            nodes = self._volume("publish_volume", handle).nodes
-            if node_id not in nodes:
-                nodes.append(node_id)
+            volume = self._volume("publish_volume", handle)
+            if node_id not in volume.nodes:
+                if volume.nodes and capability.access_mode.startswith("SINGLE_NODE"):
+                    raise self._refused("publish_volume", volume)
+                volume.nodes.append(node_id)
             return {"device": f"/dev/{handle}"}
 
         return self._call(
@@ -382,6 +393,10 @@ class FakeStorageDriver(ScriptedCalls):
         if volume is None:
             raise driver_error(self._name, method, "NOT_FOUND", f"there is no volume {handle}")
         return volume
+
+    def _refused(self, method: str, volume: Volume) -> StorageDriverError:
+        text = f"it is published to {', '.join(volume.nodes)}"
+        return driver_error(self._name, method, "FAILED_PRECONDITION", text)
 
     def _shown(self, handle: str) -> DriverSnapshot:
         snapshot = self._state.snapshots[handle]

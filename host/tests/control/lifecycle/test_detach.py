@@ -109,10 +109,9 @@ def test_br_48_not_found_is_believed_when_the_listing_says_the_same(
     world: Any, attacher: AttachController, run: Any, gone: str
 ) -> None:
     delete(world)
+    world.driver.unpublish_volume("vol-1", "node-id", {})
     if gone == "volume":
         world.driver.delete_volume("vol-1", {})
-    else:
-        world.driver.unpublish_volume("vol-1", "node-id", {})
     world.driver.fail("unpublish_volume", "NOT_FOUND")
     assert run(attacher, "va") is None
     assert is_gone(world)

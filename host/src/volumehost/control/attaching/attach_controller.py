@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from volumehost.control.attaching.attach_resync import PublishedNodes
 from volumehost.control.attaching.attach_safety import DetachHeldError, DetachSafety
 from volumehost.control.attaching.attach_source import (
+    CALL_TIMEOUT,
     FINALIZER_PREFIX,
     NODE_ID,
+    PUBLISH,
     attached_volume,
     attacher_finalizer,
     csi_source,
@@ -26,6 +29,8 @@ from volumehost.control.attaching.attach_status import (
     save_attach_error,
     save_detach_error,
 )
+from volumehost.control.attaching.stray_publications import PublishTurns, release_strays
+from volumehost.control.attaching.unanswered import UnansweredPublishes
 from volumehost.control.drivers import unknown_driver
 from volumehost.control.machinery.controller import ControlContext, Key
 from volumehost.control.machinery.counting import count_forced_detach
@@ -57,11 +62,10 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-PUBLISH = "PUBLISH_UNPUBLISH_VOLUME"
-#: How long a driver may take for one call, in seconds; the call is repeated as it was (CSI-EXA-11).
-CALL_TIMEOUT = 15.0
 #: How often it is looked whether a detach must still be held, in seconds; a change of the node is seen at once.
 HELD_SECONDS = 5.0
+#: When an attach is tried again that came while the volume is being taken from another node, in seconds.
+RELEASING_SECONDS = 1.0
 #: What the API takes as attachment metadata, in bytes (CSI-ATT-18).
 _MAX_METADATA_BYTES = 256 * 1024
 
@@ -80,6 +84,8 @@ class AttachController:
         self._api = context.api
         self._safety = DetachSafety(context.api, context.volume_in_use)
         self._published = PublishedNodes()
+        self._turns = PublishTurns()
+        self._unanswered = UnansweredPublishes()
         self._marks = OwnMarks(frozenset({NODE_ID}), lambda name: name.startswith(FINALIZER_PREFIX))
 
     def watches(self) -> Mapping[type[KubeObject], Callable[[Any], Iterable[Key]]]:
@@ -135,6 +141,8 @@ class AttachController:
         try:
             driver = self._driver(name)
             publish_context = self._publish(driver, attachment) if driver.capabilities().controls(PUBLISH) else {}
+        except _BeingReleasedError:
+            return RELEASING_SECONDS
         except (ConflictError, StoreError):
             raise
         except VolumeHostError as error:
@@ -171,19 +179,45 @@ class AttachController:
         node = node_id(self._api, attachment.spec.node_name, driver.name)
         self._mark(attachment, volume, node)
         self._context.progress(attachment, f"attaching volume {source.volume_handle} (ControllerPublishVolume)")
-        with without_secrets(secrets):
-            published = driver.publish_volume(
-                source.volume_handle,
-                node,
-                capability,
-                # Drivers without the capability must be told False (CSI-EXA-08).
-                read_only=source.read_only and capabilities.controls("PUBLISH_READONLY"),
-                context=source.volume_attributes,
-                secrets=secrets,
-                timeout=CALL_TIMEOUT,
-            )
+        call = partial(
+            driver.publish_volume,
+            *(source.volume_handle, node, capability),
+            # Drivers without the capability must be told False (CSI-EXA-08).
+            read_only=source.read_only and capabilities.controls("PUBLISH_READONLY"),
+            context=source.volume_attributes,
+            secrets=secrets,
+            timeout=CALL_TIMEOUT,
+        )
+        try:
+            published = self._call(call, attachment, source, secrets)
+        except StorageDriverError as error:
+            if error.code != "FAILED_PRECONDITION" or not self._is_released(driver, seen):
+                raise
+            published = self._call(call, attachment, source, secrets)
         _check_size(published, driver.name)
         return published
+
+    def _call(
+        self,
+        publish: Callable[[], Mapping[str, str]],
+        attachment: VolumeAttachment,
+        source: CSIPersistentVolumeSource,
+        secrets: Mapping[str, str],
+    ) -> Mapping[str, str]:
+        with self._turns.publishing(source.driver, source.volume_handle) as is_free:
+            if not is_free:
+                raise _BeingReleasedError("it is taken from another node", subject=source.volume_handle)
+            with self._unanswered.watched(attachment.metadata.uid), without_secrets(secrets):
+                return publish()
+
+    def _is_released(self, driver: StorageDriver, volume: PersistentVolume) -> bool:
+        """Whether the volume was published to a node that has no attachment for it, and is not any more.
+
+        A driver that refuses to publish a volume may have it published elsewhere by a call that was undone too early.
+        """
+        handle = csi_source(volume, driver.name).volume_handle
+        with self._turns.releasing(driver.name, handle) as is_free:
+            return is_free and bool(release_strays(self._context, driver, volume))
 
     def _mark(self, attachment: VolumeAttachment, volume: PersistentVolume, node: str) -> None:
         """Write down that the volume may be attached from now on, and to which node."""
@@ -217,7 +251,11 @@ class AttachController:
         try:
             driver = self._driver(attachment.spec.attacher)
             if driver.capabilities().controls(PUBLISH):
+                # Asked before the call: what takes effect during it may be later than it.
+                unanswered = self._unanswered.seconds_left(attachment.metadata.uid)
                 self._unpublish(driver, attachment)
+                if unanswered:
+                    return unanswered
         except DetachHeldError as held:
             if attachment.status.detach_error is None or attachment.status.detach_error.message != held.text:
                 save_detach_error(self._api, attachment, held, self._context.wall_clock())
@@ -228,6 +266,7 @@ class AttachController:
             save_detach_error(self._api, attachment, error, self._context.wall_clock())
             raise
         # The finalizer goes first: a status that says "detached" of an object that stays would be believed.
+        self._unanswered.forget(attachment.metadata.uid)
         remove_finalizer(self._api, attachment, finalizer)
         mark_detached(self._api, attachment)
         return None
@@ -282,6 +321,10 @@ class AttachController:
     def _source(self, attachment: VolumeAttachment) -> CSIPersistentVolumeSource:
         volume = translated(self._context.plugins, attached_volume(self._api, attachment))
         return csi_source(volume, attachment.spec.attacher)
+
+
+class _BeingReleasedError(FailedPreconditionError):
+    """Strays of the volume are being looked for; nothing was called."""
 
 
 def _check_size(published: Mapping[str, str], driver: str) -> None:

@@ -87,6 +87,11 @@ class PublishedNodes:
         return listing
 
 
+def published_nodes(driver: StorageDriver, handle: str) -> frozenset[str] | None:
+    """The nodes, by the driver's names, that it lists the volume as published to, asked for now; None if it cannot."""
+    return _read(driver).get(handle, frozenset()) if _lists_nodes(driver.capabilities()) else None
+
+
 def _lists_nodes(capabilities: DriverCapabilities) -> bool:
     return capabilities.controls("LIST_VOLUMES") and capabilities.controls("LIST_VOLUMES_PUBLISHED_NODES")
 

@@ -17,6 +17,11 @@ NODE_ID = "csi.alpha.kubernetes.io/node-id"
 #: On a VolumeAttachment that is being deleted: detach although the node still uses the volume; data may be lost.
 FORCE_DETACH = "volumehost.io/force-detach"
 
+#: The capability of a driver that attaches at all.
+PUBLISH = "PUBLISH_UNPUBLISH_VOLUME"
+#: How long a driver may take for one call, in seconds; the call is repeated as it was (CSI-EXA-11).
+CALL_TIMEOUT = 15.0
+
 FINALIZER_PREFIX = "external-attacher/"
 _UNSAFE = re.compile(r"[^A-Za-z0-9-]")
 

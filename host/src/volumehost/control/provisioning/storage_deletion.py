@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from volumehost.control.attaching.stray_publications import release_strays
 from volumehost.control.binding.bind_writes import set_volume_phase
 from volumehost.control.binding.scheduling import claims_of
 from volumehost.control.drivers import unique_csi_name, unknown_driver
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from volumehost.api.objects import PersistentVolume, Pod, SecretReference
     from volumehost.control.machinery.controller import ControlContext
     from volumehost.loader.loaded import LoadedPlugin
+    from volumehost.storage_driver import StorageDriver
 
 
 class StorageDeletion:
@@ -82,8 +84,19 @@ class StorageDeletion:
         migrated = seen is not volume
         with self._counted.attempt(volume.metadata.uid, csi_label(driver.name), migrated=migrated):  # noqa: SIM117
             with without_secrets(secrets):
-                driver.delete_volume(source.volume_handle, secrets)
+                self._delete_by_driver(driver, seen, source.volume_handle, secrets)
         return True
+
+    def _delete_by_driver(
+        self, driver: StorageDriver, volume: PersistentVolume, handle: str, secrets: Mapping[str, str]
+    ) -> None:
+        try:
+            driver.delete_volume(handle, secrets)
+        except (DeletedVolumeInUseError, StorageDriverPreconditionError):
+            # By our word nothing uses it: it may be published all the same, by a call that was undone too early.
+            if not release_strays(self._context, driver, volume):
+                raise
+            driver.delete_volume(handle, secrets)
 
     def _delete_by_plugin(self, volume: PersistentVolume, maker: str) -> bool:
         plugin = self._plugin(volume, maker)

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
 
 from volumehost.api.convert import to_object
 from volumehost.api.defaults import set_defaults
@@ -19,10 +18,6 @@ from volumehost.errors import InvalidObjectError
 
 Document = dict[str, Any]
 Problems = dict[str, str]
-
-# A busy machine is no failure.
-settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("patient")
 
 
 def _typed(document: Document) -> Any:

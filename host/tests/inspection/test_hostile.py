@@ -205,7 +205,9 @@ _NAMES = st.binary(min_size=1, max_size=40).filter(lambda name: not {0, 47} & se
 _PATHS = st.tuples(_NAMES, _NAMES, _NAMES, st.sampled_from(["volumes", "volumeDevices", "plugins", "strange"]))
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(st.lists(_PATHS, max_size=4))
 def test_any_names_are_told_and_empty_directories_go(kubelet, paths):
     base = f"{kubelet.root}/pods"

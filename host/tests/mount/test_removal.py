@@ -325,7 +325,9 @@ def count_files(path: Path) -> int:
     return sum(count_files(below) for below in path.iterdir())
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=60, deadline=None
+)
 @given(shape=SHAPES)
 def test_any_tree_is_removed_and_nothing_else(shape: object, tmp_path: Path) -> None:
     place = Path(tempfile.mkdtemp(dir=tmp_path))

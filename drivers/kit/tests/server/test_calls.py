@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import grpc
 import pytest
@@ -83,6 +85,41 @@ def test_an_unexpected_exception_is_internal_and_keeps_the_secret(publish, error
     assert MARK not in message
     assert MARK not in caplog.text
     assert "Traceback" in caplog.text
+
+
+class CountingError(Exception):
+    """Notes are read for the traceback alone: how many threads are at it at a time."""
+
+    def __init__(self):
+        super().__init__("no")
+        self.inside, self.most, self.met = 0, 0, threading.Event()
+
+    @property
+    def __notes__(self):
+        self.inside += 1
+        self.most = max(self.most, self.inside)
+        if self.inside == 2:
+            self.met.set()
+        self.met.wait(0.1)
+        self.inside -= 1
+        return []
+
+
+def test_two_unexpected_exceptions_are_told_one_after_the_other(served, capability, failure):
+    """Python 3.11 fails to tell two tracebacks at once, and the call would end with a code that nobody chose."""
+    error = CountingError()
+    channel = served(Driver("disk.example.com", "1", node=Node(raising(error)), node_id="n"))
+    call = stubs.NodeStub(channel).NodePublishVolume
+
+    def publish(number):
+        request = csi.NodePublishVolumeRequest(
+            volume_id=f"v{number}", target_path=f"/t{number}", volume_capability=capability()
+        )
+        return failure(call, request)
+
+    with ThreadPoolExecutor(2) as pool:
+        assert [code for code, _ in pool.map(publish, range(2))] == ["INTERNAL", "INTERNAL"]
+    assert error.most == 1
 
 
 @pytest.mark.parametrize("error", [UnavailableError(f"login with {MARK} refused"), InternalError(f"url?token={MARK}x")])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
@@ -26,6 +27,9 @@ log = logging.getLogger("volumehost_csi_kit.server")
 # Bytes. grpc sends the message as a header, percent-encoded to up to thrice its length, and peers refuse headers beyond
 # 8 KiB.
 _LONGEST_MESSAGE = 2000
+
+#: Python 3.11 cannot tell two tracebacks at the same time: where they meet, both fail with a SystemError.
+_telling = threading.Lock()
 
 
 @dataclass
@@ -143,7 +147,9 @@ class _Call:
         else:
             code = grpc.StatusCode.INTERNAL
             message = f"{self._method.name} failed unexpectedly: {type(error).__name__}: {error}"
-            trace = strip("".join(traceback.format_exception(error)), secrets)
+            with _telling:
+                told = traceback.format_exception(error)
+            trace = strip("".join(told), secrets)
             log.error("call=%s raised an unexpected exception:\n%s", self._method.name, trace)
         message = _short(strip(message, secrets))
         log.warning(

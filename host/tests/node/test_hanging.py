@@ -2,6 +2,7 @@
 
 import contextlib
 import threading
+import time
 
 import pytest
 
@@ -36,6 +37,19 @@ def hang(gate):
 
     hangs_here.begun = threading.Semaphore(0)
     return hangs_here
+
+
+class StandingClock:
+    """Stands until it is let run, and may be moved on before."""
+
+    def __init__(self):
+        self.now, self.since = 1000.0, None
+
+    def __call__(self):
+        return self.now if self.since is None else self.now + time.monotonic() - self.since
+
+    def run(self):
+        self.since = time.monotonic()
 
 
 def _begin(node, pod):
@@ -119,16 +133,22 @@ def test_br52_what_finds_no_worker_says_who_hangs(manager, bind, nfs, data, unti
     plugin, other = bind(), bind("example.com/other")
     other.sources = ("cephfs",)
     plugin.trouble["set_up"] = hang
-    node = manager(plugin, other)
+    clock = StandingClock()
+    node = manager(plugin, other, clock=clock)
     pods = [f"hung-{number}" for number in range(20)]
     for name in pods:
         _begin(node, _pod(nfs(), name=name))
+    until(lambda: node.parts.pool.hurry() is False)
+    for _ in range(16):
+        assert hang.begun.acquire(timeout=30)
     cephfs = {"name": "v", "cephfs": {"monitors": ["m"], "path": data}}
     for number in range(10):
         node.mount_pod(_pod(cephfs, name=f"other-{number}"), timeout=30)
     told = "waiting for a worker, {} operations of example.com/bind hang"
+    clock.now += 1.5
+    assert sum(told.format(16) in _volume(node.status(), name).where for name in pods) == 4
     # Those that are stuck do not count against the plugin's share, so that these get their turn after a while.
-    until(lambda: any(told.format(16) in _volume(node.status(), name).where for name in pods))
+    clock.run()
     until(lambda: plugin.count("set_up") == len(pods))
     assert node.parts.pool.threads <= 32 + 16
     gate.set()

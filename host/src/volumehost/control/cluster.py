@@ -128,6 +128,7 @@ class ClusterPlane:
             external_drivers=True,
             gate=gate,
             metrics=self._metrics,
+            live=self._live,
         )
         return [*self._parts(context), *self._protections(context), *self._attach_detach(context, plane)]
 

@@ -85,15 +85,25 @@ def set_claim_bound(api: ApiClient, volume: PersistentVolume, claim: PersistentV
 
 
 def set_claim_phase(api: ApiClient, claim: PersistentVolumeClaim, phase: str) -> None:
-    """``Pending`` or ``Lost``: it has nothing."""
+    """``Pending`` or ``Lost``: it has nothing.
+
+    :raises ConflictError: it was given a volume since this was decided: decide anew.
+    """
+    given = _given(claim)
 
     def change(fresh: PersistentVolumeClaim) -> None:
+        if _given(fresh) != given:
+            raise ConflictError(f"persistentvolumeclaim {claim.metadata.name} was given a volume meanwhile")
         fresh.status.phase = phase
         fresh.status.capacity = {}
         fresh.status.access_modes = []
 
     if claim.status.phase != phase:
         update_status(api, claim, change)
+
+
+def _given(claim: PersistentVolumeClaim) -> tuple[str, bool]:
+    return claim.spec.volume_name, BIND_COMPLETED in claim.metadata.annotations
 
 
 def set_volume_phase(api: ApiClient, volume: PersistentVolume, phase: str, message: str = "") -> PersistentVolume:

@@ -13,6 +13,7 @@ from volumehost.control.binding.bind_writes import bind, set_claim_bound, set_cl
 from volumehost.control.binding.intent import clear_intent, has_intent
 from volumehost.control.binding.matching import NodeView, find_match, refers_to, requested_volume_problem, why_none
 from volumehost.control.binding.scheduling import claims_of, selected_node, users_of
+from volumehost.control.binding.volume_use import claim_of
 from volumehost.control.machinery.controller import Affects, ControlContext, Key
 from volumehost.control.machinery.counting import counted_class_assignment
 from volumehost.control.provisioning.classes import class_of_claim, default_class, is_delayed
@@ -225,6 +226,8 @@ class ClaimBinder:
             claim = clear_intent(self._api, claim)
         name = claim.spec.volume_name
         volume = get_or_none(self._api, PersistentVolume, name) if name else None
+        if volume is None and name:
+            volume = get_or_none(self._context.uncached, PersistentVolume, name)
         if volume is None:
             what = "PersistentVolume" if name else "reference to PersistentVolume"
             return self._lose(claim, "ClaimLost", f"Bound claim has lost its {what}. Data on the volume is lost!")
@@ -253,7 +256,9 @@ class ClaimBinder:
             reference = volume.spec.claim_ref
             if reference is None or not reference.uid or (reference.name, reference.namespace) != key:
                 continue
-            if volume.status.phase not in {"Released", "Failed"}:
+            if volume.status.phase in {"Released", "Failed"}:
+                continue
+            if claim_of(self._context.uncached, volume) is None:  # one that a cache has not heard of yet is not gone
                 set_volume_phase(self._api, volume, "Released")
 
     def _is_being_cloned(self, source: PersistentVolumeClaim) -> bool:

@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING
 from volumehost.control.binding.bind_writes import set_volume_phase, unbind
 from volumehost.control.binding.matching import have_same_mode
 from volumehost.control.binding.recycling import recycle
+from volumehost.control.binding.volume_use import claim_of
 from volumehost.control.machinery.controller import Affects, ControlContext, Key
 from volumehost.control.provisioning.storage_deletion import StorageDeletion
+from volumehost.control.translation import translated
 from volumehost.control.well_known import (
     IN_TREE_FINALIZER,
     MIGRATED_TO,
     PROVISIONED_BY,
     PROVISIONER_FINALIZER,
 )
-from volumehost.control.writes import get_or_none, remove_finalizer
+from volumehost.control.writes import fresh_or_none, get_or_none, remove_finalizer
 
 if TYPE_CHECKING:
     from volumehost.api.objects import KubeObject, PersistentVolume, PersistentVolumeClaim, VolumeAttachment
@@ -84,14 +86,15 @@ class VolumeReclaimer:
         return None
 
     def _claim_of(self, volume: PersistentVolume) -> PersistentVolumeClaim | None:
-        """The claim that the volume belongs to; None when it is gone, or another one has its name (PVC-44)."""
-        from volumehost.api.objects import PersistentVolumeClaim
+        """The claim that the volume belongs to; None when it is gone, or another one has its name (PVC-21, PVC-44).
 
-        reference = volume.spec.claim_ref
-        if reference is None:
-            return None
-        claim = get_or_none(self._api, PersistentVolumeClaim, reference.name, reference.namespace)
-        return claim if claim is not None and claim.metadata.uid == reference.uid else None
+        That is believed of no cache: it may not have heard of the claim yet, and a volume that is released is deleted,
+        if not by us. Only of a volume that stays as it is nobody asks again.
+        """
+        found = claim_of(self._api, volume)
+        if found is None and not (volume.status.phase in {"Released", "Failed"} and _policy(volume) == "Retain"):
+            return claim_of(self._context.uncached, volume)
+        return found
 
     def _release(self, volume: PersistentVolume) -> float | None:
         """PVC-22: repeated until it works."""
@@ -105,7 +108,8 @@ class VolumeReclaimer:
         if policy == "Delete":
             self._delete(volume)
         elif policy == "Recycle":
-            return recycle(self._context, volume)
+            now = self._as_it_is(volume)
+            return recycle(self._context, now) if now is not None else None
         elif policy != "Retain":
             text = "Volume has an unrecognized PersistentVolumeReclaimPolicy."
             self._fail(volume, "VolumeUnknownReclaimPolicy", text)
@@ -113,7 +117,10 @@ class VolumeReclaimer:
 
     def _reclaim_deleted(self, volume: PersistentVolume) -> float | None:
         """The user deletes the object: its policy decides about the storage all the same."""
-        ours = {PROVISIONER_FINALIZER, IN_TREE_FINALIZER} & set(volume.metadata.finalizers)
+        ours = {PROVISIONER_FINALIZER, IN_TREE_FINALIZER}
+        if self._context.is_of_others(translated(self._context.plugins, volume)):
+            ours = {IN_TREE_FINALIZER}
+        ours &= set(volume.metadata.finalizers)
         if not ours:
             return None
         if _policy(volume) == "Delete":
@@ -122,8 +129,16 @@ class VolumeReclaimer:
             remove_finalizer(self._api, volume, *ours)
         return None
 
-    def _delete(self, volume: PersistentVolume) -> None:
-        if not self._deletion.delete_storage(volume):
+    def _as_it_is(self, volume: PersistentVolume) -> PersistentVolume | None:
+        """The volume as it is now; None when what was decided of it holds no more: that comes as a change (PVC-41)."""
+        if self._context.live is None:
+            return volume
+        now = fresh_or_none(self._context.live, volume)
+        return now if now is not None and _fate(now) == _fate(volume) else None
+
+    def _delete(self, seen: PersistentVolume) -> None:
+        volume = self._as_it_is(seen)
+        if volume is None or not self._deletion.delete_storage(volume):
             return
         if volume.metadata.deletion_timestamp is None:
             self._api.delete(type(volume), volume.metadata.name, uid=volume.metadata.uid)
@@ -137,6 +152,13 @@ class VolumeReclaimer:
 
 def _policy(volume: PersistentVolume) -> str:
     return volume.spec.persistent_volume_reclaim_policy
+
+
+def _fate(volume: PersistentVolume) -> tuple[object, ...]:
+    """What decides what becomes of the volume."""
+    reference = volume.spec.claim_ref
+    claim = (reference.namespace, reference.name, reference.uid) if reference is not None else None
+    return claim, _policy(volume), volume.metadata.deletion_timestamp is None
 
 
 def _named_volume(claim: PersistentVolumeClaim) -> Iterable[Key]:

@@ -1,4 +1,4 @@
-"""Who uses a volume, in words for those who wait for its end."""
+"""Whose a volume is, and who uses it, in words for those who wait for its end."""
 
 from __future__ import annotations
 
@@ -6,10 +6,22 @@ from typing import TYPE_CHECKING
 
 from volumehost.control.binding.scheduling import claims_of
 from volumehost.control.well_known import FINISHED_PHASES
+from volumehost.control.writes import get_or_none
 
 if TYPE_CHECKING:
     from volumehost.api.client import ApiClient
     from volumehost.api.objects import PersistentVolume, PersistentVolumeClaim, Pod
+
+
+def claim_of(api: ApiClient, volume: PersistentVolume) -> PersistentVolumeClaim | None:
+    """The claim that the volume belongs to; None when it belongs to none, that is gone, or another one has its name."""
+    from volumehost.api.objects import PersistentVolumeClaim
+
+    reference = volume.spec.claim_ref
+    if reference is None:
+        return None
+    claim = get_or_none(api, PersistentVolumeClaim, reference.name, reference.namespace)
+    return claim if claim is not None and claim.metadata.uid == reference.uid else None
 
 
 def users_in_words(api: ApiClient, claim: PersistentVolumeClaim, volume: PersistentVolume) -> list[str]:

@@ -122,11 +122,12 @@ class ExpandController:
 
     def _expand(self, claim: PersistentVolumeClaim, volume: PersistentVolume) -> float | None:
         decision = decide(claim, volume)
-        if decision.forget_former:
+        seen = translated(self._context.plugins, volume)
+        if decision.forget_former and not self._context.is_of_others(seen):
             update(self._api, volume, _forget_former_size)
         if decision.target is None:
             return None
-        grower = self._grower(claim, volume)
+        grower = self._grower(claim, seen)
         if grower is None:
             return None
         decision = decide(claim, volume, by_node_alone=grower.by_node_alone)
@@ -149,14 +150,16 @@ class ExpandController:
 
     # --- who grows it -----------------------------------------------------------------------------------------------
 
-    def _grower(self, claim: PersistentVolumeClaim, volume: PersistentVolume) -> Grower | None:
-        """Who can grow the volume; None when that is somebody outside of this program (EXPCTL-04)."""
-        seen = translated(self._context.plugins, volume)
+    def _grower(self, claim: PersistentVolumeClaim, seen: PersistentVolume) -> Grower | None:
+        """Who can grow the volume; None when that is somebody outside of this program (EXPCTL-04).
+
+        :param seen: the volume as whoever took over its kind sees it.
+        """
         source = seen.spec.csi
+        if self._context.is_of_others(seen):
+            self._waits_for_others(claim, "Normal")
+            return None
         if source is not None:
-            if self._context.external_drivers and not self._context.knows_driver(source.driver):
-                self._waits_for_others(claim, "Normal")
-                return None
             try:
                 return DriverGrower(self._api, self._context.driver(source.driver))
             except VolumeHostError as error:

@@ -14,7 +14,7 @@ from volumehost.control.machinery.gate import Gate
 
 if TYPE_CHECKING:
     from volumehost.api.client import ApiClient
-    from volumehost.api.objects import KubeObject
+    from volumehost.api.objects import KubeObject, PersistentVolume
     from volumehost.control.machinery.counting import ControlMetrics
     from volumehost.loader.manager import VolumePluginManager
     from volumehost.storage_driver import StorageDriver
@@ -39,8 +39,9 @@ Affects = Callable[[Any], Iterable[Key]]
 class Controller(Protocol):
     """One controller. ``reconcile`` runs for several keys at once, for one key at most once at a time.
 
-    It reads what it decides by from the API at that moment, never from a cache, so that no decision rests on what was
-    true once; it can be killed between any two calls and begun anew. It must decide by what there is, not by which
+    It reads what it decides by from the API at that moment, and keeps none of it, so that no decision rests on what was
+    true once; it can be killed between any two calls and begun anew. In a cluster the API answers from caches: what
+    cannot be undone rests on :attr:`ControlContext.uncached`. It must decide by what there is, not by which
     change brought it here: after a gap in the watch every key comes once, and nothing tells what happened meanwhile.
 
     A key that failed waits for its backoff. A change of its own object's status, or of annotations and finalizers of
@@ -98,6 +99,7 @@ class ControlContext:
     of the object that names it, and this node is the only one.
     ``volume_in_use(node, unique volume name)`` tells whether a node that this process knows of itself still has a
     volume staged or mounted. Calls of volume plugins go through the ``gate``; those of drivers do so by themselves.
+    ``live`` is set where ``api`` answers from caches, as in a cluster: an API that is asked each time.
     """
 
     api: ApiClient
@@ -112,3 +114,20 @@ class ControlContext:
     volume_in_use: Callable[[str, str], bool] = lambda _node, _volume: False
     gate: Gate = field(default_factory=Gate)
     metrics: ControlMetrics | None = None
+    live: ApiClient | None = None
+
+    def is_of_others(self, volume: PersistentVolume) -> bool:
+        """Whether a driver that this host does not have is behind the volume: its sidecars write of it what there is.
+
+        :param volume: as that driver sees it, where somebody took over its kind.
+        """
+        source = volume.spec.csi
+        return source is not None and self.external_drivers and not self.knows_driver(source.driver)
+
+    @property
+    def uncached(self) -> ApiClient:
+        """Answers with what is so now; to be asked before something is believed to be gone, and what cannot be undone.
+
+        A cache of one kind may be behind that of another: a volume is seen before the claim that it was made for.
+        """
+        return self.live if self.live is not None else self.api

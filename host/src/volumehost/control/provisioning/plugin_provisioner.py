@@ -39,7 +39,8 @@ class PluginProvisioner:
         from volumehost.api.objects import Node, PersistentVolume
 
         name = volume_name(claim)
-        existing = get_or_none(self._api, PersistentVolume, name)
+        # A plugin makes another volume when it is asked again: what another controller has made counts (PVC-51).
+        existing = get_or_none(self._context.uncached, PersistentVolume, name)
         if existing is not None:
             return existing
         if claim.spec.data_source_ref is not None or claim.spec.data_source is not None:

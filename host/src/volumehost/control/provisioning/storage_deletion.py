@@ -50,7 +50,6 @@ class StorageDeletion:
         :raises Exception: it failed; a final failure makes the volume Failed, and is tried again all the same (PVC-43).
         """
         try:
-            self._check_unused(volume)
             return self._delete(volume)
         except (DeletedVolumeInUseError, StorageDriverPreconditionError) as error:
             self._context.event(volume, "Normal", "VolumeDelete", str(error))
@@ -66,7 +65,7 @@ class StorageDeletion:
         seen = translated(self._context.plugins, volume)
         source = seen.spec.csi
         if source is None:
-            return self._delete_by_plugin(seen, maker)
+            return self._delete_by_plugin(volume, seen, maker)
         if not maker:
             # Somebody made it by hand; only who made it knows whether the data may go.
             self._context.progress(volume, "kept: it was not provisioned, so nobody deletes its storage")
@@ -75,6 +74,7 @@ class StorageDeletion:
             if self._context.external_drivers:
                 return False
             raise unknown_driver(source.driver, f"deleting the volume {volume.metadata.name}")
+        self._check_unused(volume)
         driver = self._context.driver(source.driver)
         if not driver.capabilities().controls("CREATE_DELETE_VOLUME"):
             self._context.progress(volume, f"kept: driver {driver.name} cannot delete volumes")
@@ -98,13 +98,14 @@ class StorageDeletion:
                 raise
             driver.delete_volume(handle, secrets)
 
-    def _delete_by_plugin(self, volume: PersistentVolume, maker: str) -> bool:
-        plugin = self._plugin(volume, maker)
+    def _delete_by_plugin(self, volume: PersistentVolume, seen: PersistentVolume, maker: str) -> bool:
+        plugin = self._plugin(seen, maker)
         if plugin is None:
             return False
+        self._check_unused(volume)
         self._context.progress(volume, f"deleting the volume (volume plugin {plugin.name})")
         with self._context.gate.entered(plugin.name), self._counted.attempt(volume.metadata.uid, plugin.name):
-            plugin.new_deleter(Spec.from_persistent_volume(volume, read_only=False)).delete()
+            plugin.new_deleter(Spec.from_persistent_volume(seen, read_only=False)).delete()
         return True
 
     def _plugin(self, volume: PersistentVolume, maker: str) -> LoadedPlugin | None:

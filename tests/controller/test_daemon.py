@@ -14,7 +14,7 @@ LEASE = ("leases", "volumehost-controller", "kube-system")
 
 def ask(url: str) -> tuple[int, str]:
     try:
-        with urllib.request.urlopen(url, timeout=10) as answer:
+        with urllib.request.urlopen(url, timeout=30) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         with error:

@@ -154,7 +154,7 @@ class World:
                 found += [f"{driver.endpoint}: snapshot {each}" for each in state["snapshots"]]
         return found
 
-    def assert_nothing_left(self, seconds: float = 20.0) -> None:
+    def assert_nothing_left(self, seconds: float = 30.0) -> None:
         """Everything comes to nothing."""
         try:
             until(lambda: not self.left(), "nothing is left", seconds)

@@ -53,10 +53,10 @@ def external_subject(endpoint: str) -> Subject:
 
     with dial(endpoint) as channel:
         identity = stubs.IdentityStub(channel)
-        name = identity.GetPluginInfo(csi.GetPluginInfoRequest(), timeout=10, wait_for_ready=True).name
-        services = identity.GetPluginCapabilities(csi.GetPluginCapabilitiesRequest(), timeout=10).capabilities
+        name = identity.GetPluginInfo(csi.GetPluginInfoRequest(), timeout=30, wait_for_ready=True).name
+        services = identity.GetPluginCapabilities(csi.GetPluginCapabilitiesRequest(), timeout=30).capabilities
         plugin = names(csi.PluginCapability.Service.Type, (each.service.type for each in services))
-        node = stubs.NodeStub(channel).NodeGetCapabilities(csi.NodeGetCapabilitiesRequest(), timeout=10)
+        node = stubs.NodeStub(channel).NodeGetCapabilities(csi.NodeGetCapabilitiesRequest(), timeout=30)
         controller: frozenset[str] = frozenset()
         if "CONTROLLER_SERVICE" in plugin:
             answer = stubs.ControllerStub(channel).ControllerGetCapabilities(

@@ -123,7 +123,7 @@ class Machine:
         for process in self.started:
             if process.poll() is None:
                 process.send_signal(signal.SIGKILL)
-            process.wait(20)
+            process.wait(30)
 
     def apply(self, *objects: Mapping[str, Any]) -> Done:
         """Put objects into the API."""

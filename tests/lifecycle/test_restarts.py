@@ -56,7 +56,7 @@ def test_a_host_that_is_killed_while_it_mounts_is_taken_up_where_it_was(machine,
     process = machine.start("mount", "web", "--timeout", "60s")
     time.sleep(0.05 + 0.09 * instant)  # not a wait for anything: the instant at which it dies
     process.send_signal(signal.SIGKILL)
-    process.wait(20)
+    process.wait(30)
     path = machine.mount(web)["data"]["path"]
     assert path in machine.mounts()
     machine.shell('echo works > "$1/file"', path)
@@ -73,7 +73,7 @@ def test_a_host_that_is_killed_while_it_unmounts_leaves_nothing_in_the_end(machi
     process = machine.start("unmount", "web")
     time.sleep(0.05 + 0.09 * instant)  # the instant at which it dies
     process.send_signal(signal.SIGKILL)
-    process.wait(20)
+    process.wait(30)
     machine("unmount", "--all", "--timeout", "60s")
     machine("delete", "pvc", "data")
     assert machine.left_behind() == []
@@ -92,7 +92,7 @@ def test_a_driver_that_is_killed_comes_back_and_its_mounts_stay(machine, subject
     assert machine.shell('cat "$1/file"', path) == "kept\n"
     wait_for(lambda: [pid for pid in machine.drivers_running() if pid != first], "the driver runs again")
     host.terminate()
-    host.wait(20)
+    host.wait(30)
     machine.unmount("web")
 
 

@@ -32,7 +32,7 @@ host.watcher = threading.Thread(target=watch, daemon=True)
 host.watcher.start()
 host.seen, host.stop = seen, stop
 """
-SEEN = "host.stop.set(); host.watcher.join(20); result = dict(host.seen)"
+SEEN = "host.stop.set(); host.watcher.join(30); result = dict(host.seen)"
 
 
 @pytest.fixture

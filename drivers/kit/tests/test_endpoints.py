@@ -120,7 +120,7 @@ def test_a_channel_finds_the_driver_again(directory, channel):
     for _ in range(2):
         with CsiServer(null_driver(), f"{directory}/csi.sock", grace_seconds=0):
             stub = stubs.IdentityStub(opened)
-            assert stub.Probe(csi.ProbeRequest(), timeout=10, wait_for_ready=True).ready.value
+            assert stub.Probe(csi.ProbeRequest(), timeout=30, wait_for_ready=True).ready.value
 
 
 def test_the_proxy_of_the_environment_is_not_used(directory, channel, monkeypatch):

@@ -177,17 +177,17 @@ def test_one_call_at_a_time_for_a_volume_others_side_by_side_wire14(parts) -> No
 
     def hold() -> None:
         inside.set()
-        leave.wait(20)
+        leave.wait(30)
 
     parts.at_step["stage:attached"] = hold
     thread = threading.Thread(target=parts.staging.stage, args=(one, parts.directory("stage"), parts.BLOCK))
     thread.start()
-    assert inside.wait(10)
+    assert inside.wait(30)
     with pytest.raises(AbortedError, match="pending"):
         parts.volumes.delete(one, 0.01)
     parts.volumes.delete(two, 0.01)
     leave.set()
-    thread.join(20)
+    thread.join(30)
     parts.tear_down(one)
 
 

@@ -88,11 +88,11 @@ def test_two_at_once_do_not_promise_the_same_space(tmp_path) -> None:
     inside, go = threading.Barrier(2), threading.Event()
 
     def one() -> None:
-        inside.wait(10)
+        inside.wait(30)
         try:
             with capacity.reserve(6 * MiB, "create"):
                 results.append(True)
-                go.wait(10)
+                go.wait(30)
         except ResourceExhaustedError:
             results.append(False)
             go.set()
@@ -101,5 +101,5 @@ def test_two_at_once_do_not_promise_the_same_space(tmp_path) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(20)
+        thread.join(30)
     assert sorted(results) == [False, True]

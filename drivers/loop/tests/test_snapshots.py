@@ -66,8 +66,8 @@ def test_writers_go_on_after_the_snapshot_and_wait_only_while_it_is_taken(parts)
     parts.at_step["freeze:frozen"] = at_freeze
     snapshot = parts.snapshots.create("snap", id)
     assert during == [False], "frozen: the writer waits"
-    assert written.wait(10)
-    thread.join(10)
+    assert written.wait(30)
+    thread.join(30)
     restored = parts.staged("two", source=Source(snapshot_id=snapshot.id))
     assert not os.path.exists(parts.path("stage-two/late"))
     parts.tear_down(restored)

@@ -52,7 +52,7 @@ class Manager:
 class _BlockedError(Exception):
     def __init__(self, manager):
         manager.waiting.set()
-        manager.go_on.wait(20)
+        manager.go_on.wait(30)
         super().__init__("went on")
 
 
@@ -219,7 +219,7 @@ def test_callers_are_bounded(service, manager, tmp_path):
         connection.connect(f"{tmp_path}/agent.sock")
         connection.sendall(b"POST /v1/unmount_all HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}")
         held.append(connection)
-    assert manager.waiting.wait(20)
+    assert manager.waiting.wait(30)
     beyond = socket.socket(socket.AF_UNIX)
     beyond.settimeout(20)
     beyond.connect(f"{tmp_path}/agent.sock")

@@ -16,7 +16,7 @@ from volumehost.controller.fenced_client import FencedClient, NotLeaderError
 from volumehost.controller.leader_election import LeaderElector, LeaseSettings, Term
 from volumehost.errors import StoreError
 
-PATIENCE = 20.0
+PATIENCE = 30.0
 
 
 class Clock:

@@ -85,7 +85,7 @@ def test_recording_does_not_wait_for_a_slow_api(store, pod):
     gate = threading.Event()
 
     def api():
-        gate.wait(20)
+        gate.wait(30)
         return store
 
     recorder = ApiEventRecorder(api, "kubelet", "n1")

@@ -37,7 +37,7 @@ class Signer:
 
     def stop(self):
         self.done.set()
-        self.thread.join(10)
+        self.thread.join(30)
 
 
 def certificate(request):

@@ -15,7 +15,7 @@ from volumehost.hosts.pod_recycler import PodRecycler
 from volumehost.sdk.recycler import recycler_pod_manifest
 from volumehost.testing.api_server import ApiServer
 
-PATIENCE = 20.0
+PATIENCE = 30.0
 NAME = "recycler-for-pv"
 
 

@@ -230,7 +230,7 @@ def fuse():
     yield mount
     for daemon in daemons:
         daemon.kill()
-        daemon.wait(10)
+        daemon.wait(30)
         daemon.stdout.close()
 
 
@@ -241,7 +241,7 @@ def dead(fuse):
     def mount(path):
         daemon = fuse(path)
         daemon.kill()
-        daemon.wait(10)
+        daemon.wait(30)
         return path
 
     return mount

@@ -146,7 +146,7 @@ def clock():
 def eventually():
     """The condition's first true value; fails when there is none in time."""
 
-    def wait(condition, what="the condition", seconds=20.0):
+    def wait(condition, what="the condition", seconds=30.0):
         deadline = time.monotonic() + seconds
         while not (value := condition()):
             assert time.monotonic() < deadline, f"waited {seconds} s for {what}"

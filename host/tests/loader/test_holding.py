@@ -145,7 +145,7 @@ def test_release_may_be_called_from_any_thread_at_any_time(manager, recording, p
     barrier = threading.Barrier(8)
 
     def use(number):
-        barrier.wait(10)
+        barrier.wait(30)
         for turn in range(200):
             loaded.hold(f"{number}-{turn}")
             loaded.release(f"{number}-{turn}")

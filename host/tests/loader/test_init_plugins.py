@@ -247,5 +247,5 @@ def test_mgr_init_09_stop_ends_the_wait(manager, eventually):
     thread.start()
     eventually(lambda: "wait" in informers.calls)
     stop.set()
-    thread.join(10)
+    thread.join(30)
     assert not thread.is_alive()

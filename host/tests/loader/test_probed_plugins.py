@@ -173,7 +173,7 @@ def test_mgr_probe_08_one_event_and_a_hundred_concurrent_look_ups(manager, base,
         start = threading.Barrier(100)
 
         def one(made=made, look_up=look_up, start=start):
-            start.wait(20)
+            start.wait(30)
             return look_up(made).name
 
         with ThreadPoolExecutor(100) as pool:
@@ -212,7 +212,7 @@ def test_br15_a_slow_first_probe_holds_look_ups_up_and_loses_none(manager, base,
         def probe(self):
             self.probes += 1
             self.begun.set()
-            assert self.go.wait(20)
+            assert self.go.wait(30)
             return ProbeResult(
                 [ProbeEvent(ProbeOperation.ADD_OR_UPDATE, "example.com/p", base())] if self.probes == 1 else []
             )
@@ -224,7 +224,7 @@ def test_br15_a_slow_first_probe_holds_look_ups_up_and_loses_none(manager, base,
     made = VolumePluginManager(trust=TrustPolicy())
     with ThreadPoolExecutor(21) as pool:
         starting = pool.submit(made.init_plugins, (), slow, None)
-        assert slow.begun.wait(20)
+        assert slow.begun.wait(30)
         futures = [pool.submit(made.find_plugin_by_spec, spec_of("nfs")) for _ in range(20)]
         slow.go.set()
         assert {future.result(30).name for future in futures} == {"example.com/p"}

@@ -24,7 +24,7 @@ from volumehost.mount.subpath import LinuxSubpather
 FUSE_DAEMON = Path(__file__).with_name("fuse_daemon.py")
 
 
-def wait_until(condition: Callable[[], object], *, seconds: float = 20.0, what: str = "the condition") -> None:
+def wait_until(condition: Callable[[], object], *, seconds: float = 30.0, what: str = "the condition") -> None:
     """Poll until the condition holds; fail the test after the deadline."""
     until = time.monotonic() + seconds
     while not condition():
@@ -92,7 +92,7 @@ class FuseDaemon:
     def kill(self) -> None:
         """As if it had crashed: the mount stays and is dead."""
         self.process.kill()
-        self.process.wait(10)
+        self.process.wait(30)
 
     def stop(self) -> None:
         """It answers no more, and does not die either."""

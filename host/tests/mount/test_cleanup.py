@@ -103,7 +103,7 @@ def test_br70_a_process_that_writes_at_the_moment_of_the_unmount_loses_nothing(
                 except (UnmountError, RemovalError):
                     continue
                 break
-            assert writer.wait(20) == 0
+            assert writer.wait(30) == 0
         finally:
             writer.kill()
     # Either the directory went first and the write failed, or the file was kept.

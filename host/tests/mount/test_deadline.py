@@ -23,20 +23,20 @@ from volumehost.mount.deadline import (
 
 def test_the_result_and_the_exception_come_back() -> None:
     runner = DeadlineRunner()
-    assert runner.run(divmod, 7, 2, timeout=10) == (3, 1)
+    assert runner.run(divmod, 7, 2, timeout=30) == (3, 1)
     with pytest.raises(ZeroDivisionError):
-        runner.run(divmod, 7, 0, timeout=10)
+        runner.run(divmod, 7, 0, timeout=30)
     assert runner.in_progress() == []
 
 
 def test_without_a_deadline_the_caller_runs_it_itself() -> None:
     assert DeadlineRunner().run(threading.get_ident, timeout=None) == threading.get_ident()
-    assert DeadlineRunner().run(threading.get_ident, timeout=10) != threading.get_ident()
+    assert DeadlineRunner().run(threading.get_ident, timeout=30) != threading.get_ident()
 
 
 def test_one_helper_serves_one_call_after_the_other() -> None:
     runner = DeadlineRunner()
-    assert len({runner.run(threading.get_ident, timeout=10) for _ in range(20)}) == 1
+    assert len({runner.run(threading.get_ident, timeout=30) for _ in range(20)}) == 1
 
 
 def test_a_late_call_is_given_up_shown_with_its_age_and_its_helper_used_again(until: Callable[..., None]) -> None:
@@ -50,7 +50,7 @@ def test_a_late_call_is_given_up_shown_with_its_age_and_its_helper_used_again(un
     release.set()
     until(lambda: runner.in_progress() == [])
     before = threading.active_count()
-    assert runner.run(int, "7", timeout=10) == 7
+    assert runner.run(int, "7", timeout=30) == 7
     assert threading.active_count() == before
 
 
@@ -60,7 +60,7 @@ def test_others_are_not_held_up_by_a_stuck_call() -> None:
     try:
         with pytest.raises(DeadlineExceededError):
             runner.run(release.wait, 30, timeout=0)
-        assert runner.run(int, timeout=10) == 0
+        assert runner.run(int, timeout=30) == 0
     finally:
         release.set()
 
@@ -77,7 +77,7 @@ def test_the_number_of_stuck_calls_is_bounded(until: Callable[..., None]) -> Non
     finally:
         release.set()
     until(lambda: runner.in_progress() == [])
-    assert runner.run(int, timeout=10) == 0
+    assert runner.run(int, timeout=30) == 0
 
 
 class Clock:
@@ -116,11 +116,11 @@ def test_br52_what_is_stuck_is_not_begun_again_before_it_has_been_out_for_twice_
                 ask()
             until(lambda before=before: len(begun) >= before)
         assert len(runner.in_progress()) < 20
-        assert runner.run(int, "7", timeout=10, what="stat /mnt/well") == 7
+        assert runner.run(int, "7", timeout=30, what="stat /mnt/well") == 7
     finally:
         release.set()
     until(lambda: runner.in_progress() == [])
-    assert runner.run(int, "7", timeout=10, what="stat /mnt/hung") == 7
+    assert runner.run(int, "7", timeout=30, what="stat /mnt/hung") == 7
 
 
 def test_calls_without_a_name_are_never_alike(until: Callable[..., None]) -> None:
@@ -174,7 +174,7 @@ def test_results_that_race_with_the_deadline_are_never_mixed_up(until: Callable[
             continue
     assert all(number == result for number, result in results)
     until(lambda: runner.in_progress() == [])
-    assert runner.run(str, 7, timeout=10) == "7"
+    assert runner.run(str, 7, timeout=30) == "7"
 
 
 def test_a_result_that_comes_too_late_is_discarded_as_the_caller_said(until: Callable[..., None]) -> None:
@@ -190,7 +190,7 @@ def test_a_result_that_comes_too_late_is_discarded_as_the_caller_said(until: Cal
         runner.run(late, timeout=0, discard=discarded.append)
     release.set()
     until(lambda: discarded == ["late"])
-    assert runner.run(str, "in time", timeout=10, discard=discarded.append) == "in time"
+    assert runner.run(str, "in time", timeout=30, discard=discarded.append) == "in time"
     assert discarded == ["late"]
 
 
@@ -224,7 +224,7 @@ def test_an_interrupted_wait_leaves_the_runner_usable(_: int, until: Callable[..
     finally:
         release.set()
         signal.signal(signal.SIGUSR1, before)
-    assert runner.run(int, "7", timeout=10) == 7
+    assert runner.run(int, "7", timeout=30) == 7
 
 
 @pytest.mark.root
@@ -236,19 +236,19 @@ def test_a_call_runs_in_the_mount_namespace_of_its_caller() -> None:
         return os.readlink("/proc/thread-self/ns/mnt")
 
     here = namespace()
-    assert runner.run(namespace, timeout=10) == here
+    assert runner.run(namespace, timeout=30) == here
     seen: list[tuple[str, str]] = []
 
     def elsewhere() -> None:
         syscalls.unshare(syscalls.CLONE_NEWNS)
-        seen.append((namespace(), runner.run(namespace, timeout=10)))
+        seen.append((namespace(), runner.run(namespace, timeout=30)))
 
     thread = threading.Thread(target=elsewhere)
     thread.start()
     thread.join(30)
     ((own, helped),) = seen
     assert own == helped != here
-    assert runner.run(namespace, timeout=10) == here
+    assert runner.run(namespace, timeout=30) == here
 
 
 def test_a_result_is_not_kept_alive() -> None:
@@ -256,7 +256,7 @@ def test_a_result_is_not_kept_alive() -> None:
         pass
 
     runner = DeadlineRunner()
-    seen = weakref.ref(runner.run(Thing, timeout=10))
+    seen = weakref.ref(runner.run(Thing, timeout=30))
     gc.collect()
     assert seen() is None
 
@@ -264,12 +264,12 @@ def test_a_result_is_not_kept_alive() -> None:
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 def test_it_works_after_a_fork() -> None:
     runner = DeadlineRunner()
-    runner.run(int, timeout=10)
+    runner.run(int, timeout=30)
     pid = os.fork()
     if pid == 0:
         code = 1
         try:
-            code = 0 if runner.run(int, "3", timeout=10) == 3 else 2
+            code = 0 if runner.run(int, "3", timeout=30) == 3 else 2
         finally:
             os._exit(code)
     assert os.waitpid(pid, 0)[1] == 0

@@ -256,26 +256,26 @@ def formatting(limit: FormatLimit, begun: threading.Semaphore, release: threadin
 def test_no_more_formats_at_once_than_allowed_mount68() -> None:
     limit, begun, release = FormatLimit(2, 300.0), threading.Semaphore(0), threading.Event()
     threads = [formatting(limit, begun, release) for _ in range(3)]
-    assert begun.acquire(timeout=10)
-    assert begun.acquire(timeout=10)
+    assert begun.acquire(timeout=30)
+    assert begun.acquire(timeout=30)
     assert not begun.acquire(timeout=0.2)
     release.set()
-    assert begun.acquire(timeout=10)
+    assert begun.acquire(timeout=30)
     for thread in threads:
-        thread.join(10)
+        thread.join(30)
 
 
 def test_a_slow_format_gives_its_token_back_when_its_time_is_up_mount68() -> None:
     limit, begun, release = FormatLimit(1, 0.05), threading.Semaphore(0), threading.Event()
     threads = [formatting(limit, begun, release) for _ in range(2)]
-    assert begun.acquire(timeout=10)
-    assert begun.acquire(timeout=10), "though the first is still at work"
+    assert begun.acquire(timeout=30)
+    assert begun.acquire(timeout=30), "though the first is still at work"
     release.set()
     for thread in threads:
-        thread.join(10)
+        thread.join(30)
     # Each token came back once, not twice.
     one, release = formatting(limit, begun, threading.Event()), threading.Event()
-    assert begun.acquire(timeout=10)
+    assert begun.acquire(timeout=30)
     assert one.is_alive()
     del release
 
@@ -285,7 +285,7 @@ def test_less_than_one_means_no_limit_mount68(count: int) -> None:
     limit, begun, release = FormatLimit(count), threading.Semaphore(0), threading.Event()
     threads = [formatting(limit, begun, release) for _ in range(5)]
     for _ in range(5):
-        assert begun.acquire(timeout=10)
+        assert begun.acquire(timeout=30)
     release.set()
     for thread in threads:
-        thread.join(10)
+        thread.join(30)

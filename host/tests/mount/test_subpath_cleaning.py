@@ -136,13 +136,13 @@ def test_one_that_hangs_costs_another_who_wants_the_same_its_deadline_only(volum
     class Hanging(LinuxMounter):
         def mount(self, source, target, fs_type="", options=(), **arguments):
             began.set()
-            assert hang.wait(20)
+            assert hang.wait(30)
             super().mount(source, target, fs_type, options, **arguments)
 
     with ThreadPoolExecutor(1) as pool:
         first = pool.submit(LinuxSubpather(Hanging()).prepare_safe_subpath, subpath(volume, "dir"))
         try:
-            assert began.wait(20)
+            assert began.wait(30)
             with pytest.raises(MountError, match=r"another call has been at it for 0\.1 s"):
                 LinuxSubpather(LinuxMounter(), seconds=0.1).prepare_safe_subpath(subpath(volume, "dir"))
             other = subpath(volume, "dir", container_name="other")

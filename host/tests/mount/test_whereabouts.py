@@ -34,7 +34,7 @@ def hanging(function: Callable[[], object]) -> Iterator[threading.Thread]:
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
-    assert begun.wait(10)
+    assert begun.wait(30)
     yield thread
 
 
@@ -92,7 +92,7 @@ def test_br52_a_call_that_hangs_in_the_kernel_is_named_with_where_it_waits(area:
         told = whereabouts(thread)
         assert re.fullmatch(r"in (new)?f?stata?t?\(\) of the kernel \([DS], \w+\), called by \S+:\d+ look", told)
         hung.die()
-        thread.join(10)
+        thread.join(30)
 
 
 @pytest.mark.root
@@ -110,7 +110,7 @@ def test_br52_who_waits_under_a_deadline_is_where_the_helper_is(area: Path, unti
         assert "statfs() of the kernel" in told
         assert told.endswith(" tear_down")
         hung.die()
-        thread.join(10)
+        thread.join(30)
 
 
 def test_a_program_that_does_not_end_is_named_with_its_process(until: Callable) -> None:
@@ -124,7 +124,7 @@ def test_a_program_that_does_not_end_is_named_with_its_process(until: Callable) 
         assert told.endswith(" mount")
         number = told.partition("(process ")[2].partition(",")[0]
         subprocess.run(["kill", "-9", number], check=True)
-        thread.join(10)
+        thread.join(30)
 
 
 def test_the_collector_does_not_run_while_the_interpreter_lists_its_threads(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,7 +40,7 @@ def clock():
 def until():
     """Wait for a condition, with a deadline."""
 
-    def wait(condition, seconds=20.0, what="the condition"):
+    def wait(condition, seconds=30.0, what="the condition"):
         deadline = time.monotonic() + seconds
         pause = threading.Event()
         while not condition():

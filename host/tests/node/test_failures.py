@@ -244,10 +244,10 @@ def test_a_pod_that_is_unmounted_while_its_set_up_hangs_leaves_nothing(manager, 
     thread = threading.Thread(target=mount)
     thread.start()
     try:
-        assert begun.wait(20)
+        assert begun.wait(30)
         with pytest.raises(WaitTimeoutError):
             node.unmount_pod("web", timeout=0.2)
-        thread.join(20)
+        thread.join(30)
         assert "being unmounted" in str(results[0])
         assert [status.name for status in node.status()] == ["web"]
     finally:
@@ -383,7 +383,7 @@ def test_br52_what_is_done_later_does_not_wait_for_what_hangs(manager, bind):
     try:
         parts.later(0, lambda: end.wait(60))
         parts.later(0, done.set)
-        assert done.wait(20)
+        assert done.wait(30)
     finally:
         end.set()
 

@@ -125,7 +125,7 @@ def test_br52_others_join_in_where_one_thread_waits_for_somebody(pool, until):
 
     def wait():
         waiting.append(None)
-        gate.wait(20)
+        gate.wait(30)
 
     pool.submit("lane", *[wait] * 4)
     until(lambda: pool.hurry() is False)
@@ -146,7 +146,7 @@ def test_a_thread_that_computes_is_told_from_one_that_waits(until):
     thread = threading.Thread(target=compute)
     thread.start()
     try:
-        assert begun.wait(20)
+        assert begun.wait(30)
         one, other = Computing(), Computing()
         one.begin(ids[0])
         until(one.any)
@@ -156,7 +156,7 @@ def test_a_thread_that_computes_is_told_from_one_that_waits(until):
         assert not one.any()
     finally:
         stop.set()
-        thread.join(20)
+        thread.join(30)
 
 
 def test_threads_that_contend_for_the_interpreter_compute_together(until):
@@ -182,7 +182,7 @@ def test_threads_that_contend_for_the_interpreter_compute_together(until):
     finally:
         stop.set()
         for thread in threads:
-            thread.join(20)
+            thread.join(30)
 
 
 def test_of_threads_that_compute_all_but_one_stop(clock, until, monkeypatch):
@@ -191,19 +191,19 @@ def test_of_threads_that_compute_all_but_one_stop(clock, until, monkeypatch):
 
     def wait():
         begun.release()
-        gate.wait(20)
+        gate.wait(30)
 
     try:
         pool.submit("lane", *[wait] * 3)
         monkeypatch.setattr(pool._computing, "any", lambda: False)
         until(lambda: pool.hurry() is False)
         for _ in range(3):
-            assert begun.acquire(timeout=20)
+            assert begun.acquire(timeout=30)
         pool.submit("lane", *[lambda: at.add(threading.current_thread())] * 500, done.set)
         monkeypatch.setattr(pool._computing, "any", lambda: True)
         assert pool.hurry()
         gate.set()
-        assert done.wait(20)
+        assert done.wait(30)
         assert len(at) == 1
     finally:
         gate.set()
@@ -214,14 +214,14 @@ def test_a_thread_that_is_gone_computes_no_more():
     computing = Computing()
     thread = threading.Thread(target=lambda: computing.begin(threading.get_native_id()))
     thread.start()
-    thread.join(20)
+    thread.join(30)
     assert not computing.any()
 
 
 def test_threads_that_end_leave_no_descriptor(until):
     before = len(os.listdir("/proc/self/fd"))
     pool, gate = WorkerPool(time.monotonic), threading.Event()
-    pool.submit("lane", *[lambda: gate.wait(20)] * 4)
+    pool.submit("lane", *[lambda: gate.wait(30)] * 4)
     until(lambda: pool.hurry() is False)
     gate.set()
     assert pool.stop(20)

@@ -65,7 +65,7 @@ def test_the_pod_is_in_the_api_with_a_finalizer_until_the_last_volume_is_gone(ma
     pod = node.api.get(Pod, "web", "default")
     assert FINALIZER in pod.metadata.finalizers
     assert pod.metadata.uid
-    plugin.trouble["tear_down"] = lambda: gate.wait(20)
+    plugin.trouble["tear_down"] = lambda: gate.wait(30)
     thread = threading.Thread(target=lambda: node.unmount_pod("web", timeout=30))
     thread.start()
     until(lambda: plugin.count("tear_down") == 1)
@@ -74,7 +74,7 @@ def test_the_pod_is_in_the_api_with_a_finalizer_until_the_last_volume_is_gone(ma
     with pytest.raises(FailedPreconditionError, match="being deleted"):
         node.mount_pod(_pod(nfs("a")), timeout=20)
     gate.set()
-    thread.join(20)
+    thread.join(30)
     with pytest.raises(ObjectNotFoundError):
         node.api.get(Pod, "web", "default")
 

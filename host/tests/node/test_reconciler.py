@@ -234,19 +234,19 @@ def test_changes_that_come_while_it_works_are_taken_by_whoever_works(made, want)
 
     def slow(pod_uid):
         inside.set()
-        go_on.wait(20)
+        go_on.wait(30)
         return original(pod_uid)
 
     made.wishes.may_mount = slow
     want("a")
     worker = threading.Thread(target=lambda: (made.reconciler.run(), done.append(1)))
     worker.start()
-    assert inside.wait(20)
+    assert inside.wait(30)
     want("b")
     made.reconciler.run()  # returns at once
     assert not done
     go_on.set()
-    worker.join(20)
+    worker.join(30)
     assert {volume for _, volume, _ in made.started} == {"a", "b"}
     assert not made.dirty
 

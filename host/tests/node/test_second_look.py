@@ -210,7 +210,7 @@ def test_the_look_leaves_alone_what_is_being_mounted_and_unmounted(manager, bind
                 node.unmount_pod(f"pod-{number}", timeout=20)
         finally:
             stop.set()
-            looking.join(20)
+            looking.join(30)
         assert node._now.parts.services.actual.pods() == []
     assert mounts() == []
 
@@ -276,5 +276,5 @@ def test_br57_a_table_of_thousands_that_changes_all_the_time_misleads_nobody(
             assert plugin.count("tear_down") == 0
     finally:
         stop.set()
-        changing.join(20)
+        changing.join(30)
     syscalls.umount2(mounted_pod.volumes[0].path, syscalls.MNT_DETACH)

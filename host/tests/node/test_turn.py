@@ -52,14 +52,14 @@ def test_it_is_entered_when_the_other_has_ended(root_dir: str, lock: RootDirLock
     told = threading.Event()
 
     def let_go() -> None:
-        assert told.wait(10)
+        assert told.wait(30)
         lock.release()
 
     thread = threading.Thread(target=let_go)
     thread.start()
     with manager_in_turn(lambda: VolumeManager(root_dir), 10, on_wait=lambda pid: told.set()) as manager:
         assert manager is not None
-    thread.join(10)
+    thread.join(30)
 
 
 def test_when_there_is_nothing_left_to_do_it_waits_no_longer(root_dir: str, lock: RootDirLock) -> None:

@@ -26,14 +26,14 @@ def test_woken_by_notify_and_only_when_the_condition_holds():
 
     thread = threading.Thread(target=lambda: results.append(waits.wait(("u",), condition, 60)))
     thread.start()
-    assert asked.acquire(timeout=10)
+    assert asked.acquire(timeout=30)
     waits.notify("other")
     waits.notify("u")
-    assert asked.acquire(timeout=10)
+    assert asked.acquire(timeout=30)
     assert results == []
     state["ready"] = True
     waits.notify("u")
-    thread.join(10)
+    thread.join(30)
     assert results == [True]
 
 
@@ -58,11 +58,11 @@ def test_several_wait_for_one_pod():
     for thread in threads:
         thread.start()
     for _ in range(3):
-        assert waiting.acquire(timeout=10)
+        assert waiting.acquire(timeout=30)
     ready.set()
     waits.notify("u")
     for thread in threads:
-        thread.join(10)
+        thread.join(30)
     assert results == [True] * 3
 
 

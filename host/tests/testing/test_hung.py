@@ -43,7 +43,7 @@ def asking(question):
 
     thread = threading.Thread(target=ask, daemon=True)
     thread.start()
-    assert begun.wait(10)
+    assert begun.wait(30)
     return thread, answers
 
 
@@ -56,7 +56,7 @@ def test_br52_no_question_is_answered_before_it_dies(place, question):
         thread.join(0.05)
         assert thread.is_alive()
         hung.die()
-        thread.join(10)
+        thread.join(30)
         assert answers == [errno.ENOTCONN]
 
 

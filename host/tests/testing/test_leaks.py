@@ -107,7 +107,7 @@ def test_threads_are_named_unless_they_are_daemons(guard):
     finally:
         stop.set()
         for thread in threads:
-            thread.join(5)
+            thread.join(30)
     assert guard.leaks() == []
 
 
@@ -122,7 +122,7 @@ def test_processes_are_named_and_ended(guard):
     child = subprocess.Popen(["sleep", "1000"])
     assert guard.leaks() == [Leak("process", f"{child.pid}: sleep 1000")]
     guard.take_away()
-    assert child.wait(5) == -9
+    assert child.wait(30) == -9
     assert guard.leaks() == []
 
 

@@ -117,7 +117,7 @@ class Shell:
             self._process.wait(timeout=0 if kind else 10)
         except subprocess.TimeoutExpired:
             os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait(timeout=10)
+            self._process.wait(timeout=30)
         self._stdout.close()
 
     def run(self, command: str, *, timeout: float = 90) -> tuple[str, int]:

@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).parent))  # for fake_disks.py: tests are i
 
 from fake_disks import PLUGIN, Disks
 
-PATIENCE = 20.0
+PATIENCE = 30.0
 
 
 class Cluster:

@@ -93,7 +93,7 @@ class Disks:
         disk = self.get_volume_name(spec)
         self.calls.append(("attach", disk, node_name))
         self.reached.set()
-        assert self.may_attach.wait(20)
+        assert self.may_attach.wait(30)
         self._fail()
         self.attached.setdefault(disk, set()).add(node_name)
         return f"/dev/{disk}"

@@ -109,7 +109,7 @@ def test_two_nodes_that_want_it_at_once_do_not_get_it_both(cluster) -> None:
     cluster.pod("one", "n1", "d1")
     cluster.pod("two", "n2", "d1")
     cluster.start()
-    assert cluster.disks.reached.wait(20)
+    assert cluster.disks.reached.wait(30)
     cluster.disks.may_attach.set()
     cluster.wait(lambda: bool(cluster.listed("n1")) or bool(cluster.listed("n2")), "one of them to have it")
     cluster.settle()

@@ -154,7 +154,7 @@ def test_an_attach_in_whose_midst_the_controller_died_is_undone_by_the_next(clus
     cluster.disks.may_attach.clear()
     cluster.pod("web", "n1", "d1")
     first = cluster.start()
-    assert cluster.disks.reached.wait(20)
+    assert cluster.disks.reached.wait(30)
     first.plane.stop(0.0)  # as good as killed
     cluster.planes.clear()
     hangs, cluster.disks.may_attach = cluster.disks.may_attach, threading.Event()

@@ -39,7 +39,7 @@ class Http:
     connection: HTTPConnection = field(init=False)
 
     def __post_init__(self) -> None:
-        self.connection = HTTPConnection("127.0.0.1", self.port, timeout=10)
+        self.connection = HTTPConnection("127.0.0.1", self.port, timeout=30)
 
     def send(self, method: str, path: str, body: object = None, *, content_type: str = "", **query: object) -> Any:
         """Send a request; the response is still to be read."""

@@ -101,6 +101,6 @@ def test_as_a_process(tmp_path) -> None:
             assert api.read_node("n1").metadata.name == "n1"
             api.api_client.rest_client.pool_manager.clear()
             process.send_signal(signal.SIGTERM)
-            assert process.wait(10) == 0
+            assert process.wait(30) == 0
         finally:
             process.kill()

@@ -184,7 +184,7 @@ class TestStreams:
             assert len(found) == 3
             server.reset_connections()
             with pytest.raises((ConnectionError, HTTPException)):
-                waiting.result(timeout=10)
+                waiting.result(timeout=30)
 
     def test_refused_as_any_request(self, server, http) -> None:
         server.faults.add(Rule(verb="watch", code=410))

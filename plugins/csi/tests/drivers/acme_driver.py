@@ -39,8 +39,6 @@ def serve(behaviour, data) -> int:
     from volumehost_csi_kit.server import Driver, FailedPreconditionError, UnavailableError
     from volumehost_csi_kit.server import serve as serve_kit
 
-    began = time.monotonic()
-
     class Controller:
         capabilities = {"LIST_VOLUMES"} if behaviour.get("lies") else set()
 
@@ -73,7 +71,7 @@ def serve(behaviour, data) -> int:
             return csi.NodeUnpublishVolumeResponse()
 
     def ready() -> bool:
-        return time.monotonic() - began > behaviour.get("ready_after", 0)
+        return not os.path.exists(f"{data}/not_ready")
 
     driver = Driver(
         behaviour.get("name", os.environ["VOLUMEHOST_DRIVER_NAME"]),

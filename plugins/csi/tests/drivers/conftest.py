@@ -200,7 +200,7 @@ def called(fake, new_drivers, root):
     """The fake driver as the controllers see it, registered by command."""
     drivers = new_drivers()
     drivers.register(FAKE, f"{root}/fake.sock")
-    return drivers.driver(FAKE, timeout=10)
+    return drivers.driver(FAKE, timeout=30)
 
 
 HOST_PROGRAM = """\

@@ -33,7 +33,7 @@ def test_a_driver_without_a_controller_is_not_asked_about_it(fake, new_drivers, 
     fake.configure(controller=None, expansion=())
     drivers = new_drivers()
     drivers.register(FAKE, f"{root}/fake.sock")
-    capabilities = drivers.driver(FAKE, timeout=5).capabilities()
+    capabilities = drivers.driver(FAKE, timeout=30).capabilities()
     assert capabilities.controller == frozenset()
     assert not capabilities.controls("CREATE_DELETE_VOLUME")
     assert fake.calls("ControllerGetCapabilities") == []
@@ -43,7 +43,7 @@ def test_a_question_that_failed_is_asked_again(fake, new_drivers, root):
     fake.script(Rule("ControllerGetCapabilities", code="UNAVAILABLE", times=2))
     drivers = new_drivers()
     drivers.register(FAKE, f"{root}/fake.sock")
-    driver = drivers.driver(FAKE, timeout=5)
+    driver = drivers.driver(FAKE, timeout=30)
     with pytest.raises(StorageDriverUncertainError):
         driver.capabilities()
     assert driver.capabilities().controls("CREATE_DELETE_VOLUME")
@@ -53,7 +53,7 @@ def test_capabilities_of_a_newer_specification_are_left_out(called, fake, new_dr
     """CSI-WIRE-04: so are entries without ``rpc``."""
     reply = {"capabilities": [{"rpc": {"type": 99}}, {"rpc": {"type": 1}}, {}]}
     fake.script(Rule("ControllerGetCapabilities", reply=reply), Rule("NodeGetCapabilities", reply=reply))
-    driver = new_drivers().driver(FAKE, timeout=5)
+    driver = new_drivers().driver(FAKE, timeout=30)
     assert driver.capabilities().controller == {"CREATE_DELETE_VOLUME"}
     assert driver.node.capabilities() == {"STAGE_UNSTAGE_VOLUME"}
 
@@ -63,7 +63,7 @@ def test_a_driver_that_declares_a_controller_and_has_none_is_named_a_liar(fake, 
     drivers = new_drivers()
     drivers.register(FAKE, f"{root}/fake.sock")
     with pytest.raises(StorageDriverError, match="declares CONTROLLER_SERVICE and does not implement"):
-        drivers.driver(FAKE, timeout=5).capabilities()
+        drivers.driver(FAKE, timeout=30).capabilities()
 
 
 def test_a_driver_of_a_controller_alone_can_be_registered(fake, new_drivers, root):
@@ -73,7 +73,7 @@ def test_a_driver_of_a_controller_alone_can_be_registered(fake, new_drivers, roo
     )
     drivers = new_drivers()
     assert drivers.register(FAKE, f"{root}/fake.sock").node_id == ""
-    driver = drivers.driver(FAKE, timeout=5)
+    driver = drivers.driver(FAKE, timeout=30)
     assert driver.node_id == ""
     assert driver.capabilities().node == frozenset()
 
@@ -81,7 +81,7 @@ def test_a_driver_of_a_controller_alone_can_be_registered(fake, new_drivers, roo
 def test_a_new_registration_is_asked_anew(fake, new_drivers, root):
     drivers = new_drivers()
     drivers.register(FAKE, f"{root}/fake.sock")
-    drivers.driver(FAKE, timeout=5).capabilities()
+    drivers.driver(FAKE, timeout=30).capabilities()
     fake.configure(controller=["CREATE_DELETE_VOLUME"])
     drivers.register(FAKE, f"{root}/fake.sock")
-    assert drivers.driver(FAKE, timeout=5).capabilities().controller == {"CREATE_DELETE_VOLUME"}
+    assert drivers.driver(FAKE, timeout=30).capabilities().controller == {"CREATE_DELETE_VOLUME"}

@@ -107,7 +107,7 @@ def test_a_snapshot_is_found_without_get_snapshot_too(fake, called, new_drivers,
     made = called.create_snapshot(volume.handle, "snap-1", {}, {})
     fake.configure(controller=[each for each in fake.config.controller if each != "GET_SNAPSHOT"])
     drivers = new_drivers()
-    other = drivers.driver("fake.example.com", timeout=10)
+    other = drivers.driver("fake.example.com", timeout=30)
     assert other.get_snapshot(made.handle, {}).handle == made.handle
     assert other.get_snapshot("none", {}) is None
     assert fake.calls("GetSnapshot") == []
@@ -180,7 +180,7 @@ def test_a_hanging_call_ends_with_its_deadline_and_is_uncertain(called, fake):
 def test_a_driver_that_dies_in_the_middle_of_a_call_leaves_it_uncertain(called, fake):
     fake.script(Rule("CreateVolume", die=True))
     with pytest.raises(StorageDriverUncertainError) as caught:
-        called.create_volume(request(), timeout=10)
+        called.create_volume(request(), timeout=30)
     assert caught.value.code == "UNAVAILABLE"
 
 
@@ -335,5 +335,5 @@ def test_calls_are_counted_by_driver_method_and_code(new_drivers, fake, root):
     drivers.register("fake.example.com", f"{root}/fake.sock")
     fake.script(Rule("DeleteVolume", code="INTERNAL"))
     with pytest.raises(StorageDriverError):
-        drivers.driver("fake.example.com", timeout=5).delete_volume("v", {})
+        drivers.driver("fake.example.com", timeout=30).delete_volume("v", {})
     assert Metrics.calls[-1] == ("fake.example.com", "/csi.v1.Controller/DeleteVolume", "INTERNAL")

@@ -139,6 +139,6 @@ def test_pip_installs_upgrades_and_uninstalls_a_driver_under_a_running_host(
         assert drivers.driver(NAME, timeout=30).node_id == "node-1"
     finally:
         sys.path.remove(target)
-    assert drivers.driver(NAME, timeout=1).node.get_info().node_id == "node-1"
+    assert drivers.driver(NAME, timeout=30).node.get_info().node_id == "node-1"
     drivers.close()
     assert running() is None

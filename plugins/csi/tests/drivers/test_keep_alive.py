@@ -34,7 +34,7 @@ def test_it_is_left_running_and_adopted_by_the_next_host(new_drivers, running, p
     assert (status.state, status.pid, status.keep_alive) == (DriverState.READY, record.process.pid, True)
     second.start()
     wait_until(lambda: second.store.get(NAME), "the driver to be adopted")
-    assert second.driver(NAME, timeout=1).node_id == "node-1"
+    assert second.driver(NAME, timeout=30).node_id == "node-1"
     assert running().instance == record.instance
 
 
@@ -76,7 +76,7 @@ def test_uninstalled_and_without_mounts_it_ends_with_the_host(new_drivers, runni
     drivers.driver(NAME, timeout=30)
     record = running()
     site.uninstall()
-    assert drivers.driver(NAME, timeout=1).node_id == "node-1"
+    assert drivers.driver(NAME, timeout=30).node_id == "node-1"
     drivers.close()
     assert not record.alive
 

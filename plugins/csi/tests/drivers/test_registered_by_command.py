@@ -29,7 +29,7 @@ def test_it_is_known_now_and_to_the_next_host(fake, new_drivers, root, status_of
     before = status_of(second, FAKE)
     assert (before.origin, before.state, before.node_id) == (DriverOrigin.COMMAND, DriverState.READY, "node-1")
     assert before.capabilities.controls("CREATE_DELETE_VOLUME")
-    assert second.driver(FAKE, timeout=5).node_id == "node-1"
+    assert second.driver(FAKE, timeout=30).node_id == "node-1"
     assert status_of(second, FAKE).state is DriverState.READY
 
 
@@ -97,7 +97,7 @@ def test_what_is_just_being_written_down_is_not_taken_for_forgotten(fake, new_dr
         wait_until(lambda: drivers.store.get(FAKE), "the registration")
         drivers._follow_commands()
         assert drivers.store.get(FAKE) is not None
-    thread.join(20)
+    thread.join(30)
     assert [status.state for status in done] == [DriverState.READY]
     drivers._follow_commands()
     assert drivers.store.get(FAKE) is not None
@@ -160,9 +160,9 @@ def test_a_second_driver_with_the_name_is_refused_and_the_first_serves_on(fake, 
         assert second.config.node_id == "node-2"
         # By the same way it takes the place of the first: that is how a driver moves.
         assert drivers.register(FAKE, f"{root}/second.sock").endpoint == f"{root}/second.sock"
-        assert drivers.driver(FAKE, timeout=5).node_id == "node-2"
+        assert drivers.driver(FAKE, timeout=30).node_id == "node-2"
     drivers.register(FAKE, f"{root}/fake.sock")
-    assert drivers.driver(FAKE, timeout=5).node_id == "node-1"
+    assert drivers.driver(FAKE, timeout=30).node_id == "node-1"
 
 
 def test_an_empty_node_id_is_refused(fake, new_drivers, root):
@@ -177,4 +177,4 @@ def test_a_socket_path_that_is_too_long_for_the_kernel_is_reached_all_the_same(n
     with FakeDriver(f"unix://{directory}/d.sock", name=FAKE, node_id="n"):
         drivers = new_drivers()
         drivers.register(FAKE, f"{directory}/d.sock")
-        assert drivers.driver(FAKE, timeout=5).capabilities().controls("LIST_VOLUMES")
+        assert drivers.driver(FAKE, timeout=30).capabilities().controls("LIST_VOLUMES")

@@ -28,7 +28,7 @@ def registering(root):
 def test_a_look_up_finds_what_lies_in_the_directory(registering, new_drivers, status_of):
     registering.start()
     drivers = new_drivers()
-    driver = drivers.driver(FAKE, timeout=10)
+    driver = drivers.driver(FAKE, timeout=30)
     assert driver.node_id == "node-1"
     assert driver.capabilities().controls("CREATE_DELETE_VOLUME")
     status = status_of(drivers, FAKE)
@@ -56,13 +56,15 @@ def test_a_registration_that_fails_at_first_is_waited_for(registering, new_drive
     assert new_drivers().driver(FAKE, timeout=30).node_id == "node-1"
 
 
-def test_its_reason_is_told_when_the_time_is_up(registering, new_drivers, status_of):
+def test_its_reason_is_told_when_the_time_is_up(registering, new_drivers, status_of, wait_until):
     """BR-25, BR-27."""
     registering.script(Rule("NodeGetInfo", code="INTERNAL", message="no licence", times=None))
     registering.start()
     drivers = new_drivers()
+    drivers.start()
+    wait_until(lambda: (found := status_of(drivers, FAKE)) and found.error, "the failure")
     with pytest.raises(StorageDriverUnavailableError, match=r"not registered.*no licence"):
-        drivers.driver(FAKE, timeout=1.2)
+        drivers.driver(FAKE, timeout=0.1)
     status = status_of(drivers, FAKE)
     assert status.state is DriverState.FAILED
     assert "no licence" in status.error
@@ -101,7 +103,7 @@ def test_a_driver_that_leaves_is_gone_and_back_when_it_is_back(registering, new_
     wait_until(lambda: "was removed" in why_not(), "the reason")
     registering.start()
     wait_until(lambda: drivers.store.get(FAKE), "its return")
-    assert drivers.driver(FAKE, timeout=5).instance is not first
+    assert drivers.driver(FAKE, timeout=30).instance is not first
     assert set(changes) == {FAKE}
 
 

@@ -97,11 +97,13 @@ def test_many_callers_at_once_start_one_process(drivers, places):
         assert len(file.readlines()) == 1
 
 
-def test_a_driver_that_is_still_starting_is_waited_for(drivers, behave, status_of):
-    behave(ready_after=0.5)
+def test_a_driver_that_is_still_starting_is_waited_for(drivers, behave, places, status_of):
+    behave()
+    open(f"{places.data_directory}/not_ready", "w").close()
     with pytest.raises(StorageDriverUnavailableError, match=r"not ready after 0\.1 s"):
         drivers.driver(NAME, timeout=0.1)
     assert status_of(drivers).state is DriverState.STARTING
+    os.unlink(f"{places.data_directory}/not_ready")
     assert drivers.driver(NAME, timeout=30).node_id == "node-1"
 
 
@@ -119,8 +121,9 @@ def test_node_information_that_is_not_there_yet_is_asked_for_again(drivers, beha
     assert running().instance == record.instance
 
 
-def test_the_end_of_the_host_ends_a_start_that_is_under_way(drivers, behave, running, wait_until):
-    behave(ready_after=1000)
+def test_the_end_of_the_host_ends_a_start_that_is_under_way(drivers, behave, places, running, wait_until):
+    behave()
+    open(f"{places.data_directory}/not_ready", "w").close()
     with pytest.raises(StorageDriverUnavailableError):
         drivers.node_client(NAME)
     wait_until(running, "the process to run")

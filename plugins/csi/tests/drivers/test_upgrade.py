@@ -55,7 +55,7 @@ def test_a_call_on_its_way_is_not_broken_off(drivers, site, behave, places, runn
 def test_an_uninstalled_driver_serves_while_it_is_needed(drivers, new_drivers, site, running, status_of):
     drivers.driver(NAME, timeout=30)
     site.uninstall()
-    assert drivers.driver(NAME, timeout=1).node.get_info().node_id == "node-1"
+    assert drivers.driver(NAME, timeout=30).node.get_info().node_id == "node-1"
     assert status_of(drivers).version == "1.0"
     drivers.close()
     assert running() is None

@@ -29,7 +29,7 @@ _module = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(_module)
 
 
-def wait_until(condition: Callable[[], Any], what: str, seconds: float = 20) -> Any:
+def wait_until(condition: Callable[[], Any], what: str, seconds: float = 30) -> Any:
     """What ``condition`` returns, once that is true."""
     deadline = time.monotonic() + seconds
     pause = threading.Event()
@@ -87,7 +87,7 @@ class PluginProcess:
         self.end()
 
     def end(self) -> None:
-        self.process.wait(20)
+        self.process.wait(30)
         self.process.stdout.close()
 
 

@@ -52,7 +52,7 @@ class World:
     def refresh(self, name: str) -> None:
         self.asked.append((self.clock.now, name))
         if name in self.hold:
-            assert self.hold[name].wait(20)
+            assert self.hold[name].wait(30)
         if self.fail:
             raise StorageDriverError("it does not answer", driver=name)
 

@@ -207,7 +207,7 @@ def test_names_are_handled_one_at_a_time_each(handler, store, plugin) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(20)
+        thread.join(30)
     assert len(store.instances(A)) == 1
     assert len(refused) == 5
     assert handler._names._locks == {}
@@ -245,7 +245,7 @@ def test_a_driver_that_hangs_while_it_is_asked_again_can_be_replaced(
     wait_until(lambda: old.calls.count("NodeGetInfo") == 2, "asked again")
     handler.register(A, new.driver_socket, identity="new", replaces="old")
     old.hold.set()
-    thread.join(20)
+    thread.join(30)
     assert store.get(A).node_info.node_id == "new"
     assert publisher.told[-1] == ("install", A, "new")
 

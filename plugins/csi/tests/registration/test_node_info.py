@@ -279,7 +279,7 @@ def test_two_writers_both_win(manager, host, csi_node, the_node, api, short_dir)
     def install(number: int) -> None:
         with EmbeddedStore(f"{short_dir}/api.db") as own:
             mine = NodeInfoManager(type(host)(short_dir, node_name="node-a", api=own), register_node=True)
-            start.wait(20)
+            start.wait(30)
             try:
                 for round_ in range(5):
                     mine.install(f"d{number}.example.com", NodeInfo("n", round_ + 1))

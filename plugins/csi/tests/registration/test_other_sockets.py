@@ -81,7 +81,7 @@ def test_a_plugin_that_does_not_answer_in_time(node, plugin, wait_until, monkeyp
 
     class Slow(type(plugin(""))):
         def get_info(self, request, context):
-            held.wait(20)
+            held.wait(30)
             return super().get_info(request, context)
 
     slow = Slow(node.socket("slow.sock"), "", name="slow.example.com")

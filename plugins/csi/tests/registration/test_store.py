@@ -119,7 +119,7 @@ def test_calls_on_their_way_are_not_broken_off_when_the_driver_leaves(plugin, wa
     wait_until(lambda: "NodeGetInfo" in fake.calls, "the call")
     store.remove(one)
     fake.hold.set()
-    caller.join(20)
+    caller.join(30)
     assert answers[0].node_id == "n1"
     now[0] = LINGER_SECONDS + 1
     store.remove(instance(B))

@@ -23,7 +23,7 @@ from volumehost.api.objects import (
 from volumehost.errors import ObjectNotFoundError
 
 #: Longest wait for something that another thread does, in seconds.
-PATIENCE = 20.0
+PATIENCE = 30.0
 
 
 class ContractFixtures:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -83,6 +83,7 @@ class ClusterPlane:
 
     :param api: what controllers work on.
     :param live: an API that is asked each time, where ``api`` answers from caches.
+    :param may_call: asked before each call of a driver or plugin; raises an ApiError where none may be begun any more.
     """
 
     def __init__(
@@ -93,10 +94,12 @@ class ClusterPlane:
         control: ClusterControl,
         *,
         metrics: ControlMetrics | None = None,
+        may_call: Callable[[], object] = lambda: None,
         first_delay: float = 1.0,
     ) -> None:
         self._api = api
         self._live = live
+        self._may_call = may_call
         self._plugins = plugins
         self._control = control
         self._metrics = metrics
@@ -112,7 +115,7 @@ class ClusterPlane:
         from volumehost.control.machinery.gate import Gate
         from volumehost.hosts.events import ApiEventRecorder
 
-        gate = Gate(plane.driver_freed)
+        gate = Gate(plane.driver_freed, allowed=self._may_call)
         drivers = HostDrivers(self._plugins, plane.driver_changed, gate)
         for component in (COMPONENT, ATTACH_COMPONENT, EXPAND_COMPONENT):
             self._recorders[component] = ApiEventRecorder(lambda: self._api, component, self._control.host_name)

@@ -20,7 +20,20 @@ R = TypeVar("R")
 
 
 class NotLeaderError(StoreError):
-    """This process is not the leader any more: nothing was written."""
+    """This process is not the leader any more: nothing was written, or called."""
+
+
+def require_term(term: Term | None, action: str) -> None:
+    """Return while the term lasts; None is one that never ends.
+
+    :raises NotLeaderError: it is over.
+    """
+    if term is not None and not term.valid:
+        raise NotLeaderError(
+            f"this process does not lead any more: {term.reason}",
+            action=action,
+            hint="the controller that leads now goes on with it",
+        )
 
 
 class FencedClient:
@@ -115,10 +128,5 @@ class FencedClient:
         return getattr(self._api, name)
 
     def _write(self, write: Callable[..., R], *args: Any, **options: Any) -> R:
-        if self._term is not None and not self._term.valid:
-            raise NotLeaderError(
-                f"this process does not lead any more: {self._term.reason}",
-                action="writing to the API",
-                hint="the controller that leads now goes on with it",
-            )
+        require_term(self._term, "writing to the API")
         return write(*args, **options)

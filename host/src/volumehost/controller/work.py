@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from volumehost.control.attach_detach.world import AttachDetachSettings
 from volumehost.control.cluster import EVENT_SECONDS, ClusterControl, ClusterPlane
-from volumehost.controller.fenced_client import FencedClient
+from volumehost.controller.fenced_client import FencedClient, require_term
 from volumehost.errors import KindNotServedError, VolumeHostError
 from volumehost.hosts.config import HostConfig
 from volumehost.hosts.controller_host import ControllerHost
@@ -37,7 +37,7 @@ class Work:
     """Begins with :meth:`start`, ends with :meth:`stop`; for one term.
 
     :param client: the cluster; stays the caller's.
-    :param term: nothing is written any more once it is over; None where there is no election.
+    :param term: nothing is written, and no driver called, once it is over; None where there is no election.
     :param plugins: given besides those that are installed.
     """
 
@@ -71,7 +71,11 @@ class Work:
             host_name=socket.gethostname(),
             attach_detach=AttachDetachSettings(max_wait_for_unmount=settings.max_wait_for_unmount),
         )
-        self._cluster = ClusterPlane(self.api, live, self.plugins, control, metrics=metrics)
+
+        def may_call() -> None:
+            require_term(term, "calling a driver or a plugin")
+
+        self._cluster = ClusterPlane(self.api, live, self.plugins, control, metrics=metrics, may_call=may_call)
 
     @property
     def world(self) -> World | None:

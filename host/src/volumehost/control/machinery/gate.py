@@ -1,7 +1,8 @@
 """Keeps a storage driver (or a plugin) that does not answer from taking every worker of the control plane (BR-52).
 
-Controllers reach drivers through it. While too many calls of one hang, no other of that one is begun: what needs it is
-told so, waits for its next attempt, and is looked at as soon as one of those calls comes back.
+Controllers reach drivers through it, as long as they may: one that does not lead any more begins no call. While too many
+calls of one hang, no other of that one is begun: what needs it is told so, waits for its next attempt, and is looked at
+as soon as one of those calls comes back.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ class Gate:
     """Counts the calls that are under way for each driver. Safe for threads.
 
     :param freed: called with a driver's name when one of its calls came back and others were refused before.
+    :param allowed: asked before each call; raises where none may be begun any more, because others lead now.
     :param clock: monotonic, in seconds.
     """
 
@@ -33,10 +35,12 @@ class Gate:
         self,
         freed: Callable[[str], object] = lambda _name: None,
         *,
+        allowed: Callable[[], object] = lambda: None,
         clock: Callable[[], float] = time.monotonic,
         most: int = MOST_HANGING,
     ) -> None:
         self._freed = freed
+        self._allowed = allowed
         self._clock = clock
         self._most = most
         self._lock = threading.Lock()
@@ -48,7 +52,9 @@ class Gate:
         """Around a call of the driver or plugin of that name.
 
         :raises StorageDriverUnavailableError: too many of its calls hang; this one was not begun.
+        :raises ApiError: no call may be begun any more.
         """
+        self._allowed()
         call = object()
         with self._lock:
             self._admit(name)

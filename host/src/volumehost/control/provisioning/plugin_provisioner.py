@@ -85,7 +85,9 @@ class PluginProvisioner:
         try:
             if not plugin.supports(DeletableVolumePlugin):
                 raise SpecError(f"volume plugin {plugin.name} cannot delete volumes")
-            plugin.new_deleter(Spec.from_persistent_volume(volume, read_only=False)).delete()
+            # Not through a lost term: what leads now may have made the same volume, and have it in use.
+            with self._context.gate.entered(plugin.name):
+                plugin.new_deleter(Spec.from_persistent_volume(volume, read_only=False)).delete()
         except Exception as error:  # noqa: BLE001 - a plugin may raise anything
             message = f"volume {volume.metadata.name} cannot be saved ({cause}) and could not be deleted again: {error}"
             self._context.event(claim, "Warning", "ProvisioningCleanupFailed", message)

@@ -1,8 +1,8 @@
 """Keeps a storage driver (or a plugin) that does not answer from taking every worker of the control plane (BR-52).
 
-Controllers reach drivers through it, as long as they may: one that does not lead any more begins no call. While too many
-calls of one hang, no other of that one is begun: what needs it is told so, waits for its next attempt, and is looked at
-as soon as one of those calls comes back.
+Controllers reach drivers through it, as long as they may: one that does not lead any more begins no call. While too
+many calls of one hang, no other of that one is begun: what needs it is told so, waits for its next attempt, and is
+looked at as soon as one of those calls comes back.
 """
 
 from __future__ import annotations

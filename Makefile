@@ -5,7 +5,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-DISTRIBUTIONS := host plugins/hostpath plugins/emptydir drivers/kit plugins/csi drivers/loop
+DISTRIBUTIONS := host plugins/hostpath plugins/emptydir plugins/projected drivers/kit plugins/csi drivers/loop
 EDITABLE := $(foreach d,$(DISTRIBUTIONS),-e ./$(d))
 PROJECTS := constraints.txt pyproject.toml $(foreach d,$(DISTRIBUTIONS),$(d)/pyproject.toml)
 SOURCES := $(addsuffix /src,$(DISTRIBUTIONS))

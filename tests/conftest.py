@@ -18,6 +18,7 @@ DISTRIBUTIONS = {
     "volumehost": REPOSITORY / "host",
     "volumehost-hostpath": REPOSITORY / "plugins" / "hostpath",
     "volumehost-emptydir": REPOSITORY / "plugins" / "emptydir",
+    "volumehost-projected": REPOSITORY / "plugins" / "projected",
     "volumehost-csi-kit": REPOSITORY / "drivers" / "kit",
     "volumehost-csi": REPOSITORY / "plugins" / "csi",
     "volumehost-loop-driver": REPOSITORY / "drivers" / "loop",

@@ -7,7 +7,15 @@ from collections.abc import Callable
 
 import pytest
 
-OWN = ("kubernetes.io/csi", "kubernetes.io/empty-dir", "kubernetes.io/host-path")
+OWN = (
+    "kubernetes.io/configmap",
+    "kubernetes.io/csi",
+    "kubernetes.io/downward-api",
+    "kubernetes.io/empty-dir",
+    "kubernetes.io/host-path",
+    "kubernetes.io/projected",
+    "kubernetes.io/secret",
+)
 
 BAD = {
     "raises-at-import": ("raise RuntimeError('no licence')", "RuntimeError: no licence"),

@@ -12,7 +12,7 @@ def variables_in_code(repository):
     """Whole string constants that look like one of ours."""
     sources = [
         path
-        for directory in ("host/src", "plugins/hostpath/src", "plugins/emptydir/src")
+        for directory in ("host/src", "plugins/hostpath/src", "plugins/emptydir/src", "plugins/projected/src")
         for path in (repository / directory).rglob("*.py")
     ]
     assert len(sources) > 20
@@ -69,7 +69,7 @@ def test_every_attribute_of_the_plugins_is_on_the_page(repository, read_source):
     table = page[page.index("| plugin | attribute |") : page.index("## As a library")]
     shown = set(re.findall(r"^\| `[\w./-]+` \| `(\w+)` \|", table, re.MULTILINE))
     read = {field.name for field in fields(Settings)}
-    for directory in ("plugins/hostpath/src", "plugins/emptydir/src"):
+    for directory in ("plugins/hostpath/src", "plugins/emptydir/src", "plugins/projected/src"):
         for path in (repository / directory).rglob("*.py"):
             text = path.read_text()
             constants = dict(re.findall(r"^(\w+) = \"(\w+)\"", text, re.MULTILINE))

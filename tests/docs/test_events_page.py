@@ -32,7 +32,8 @@ def reasons_in(tree):
 
 def test_every_reason_is_on_the_page_and_no_other(repository, read_source):
     found = set()
-    for directory in ("host/src/volumehost", "plugins/csi/src", "plugins/emptydir/src", "plugins/hostpath/src"):
+    plugins = [f"plugins/{name}/src" for name in ("csi", "emptydir", "hostpath", "projected")]
+    for directory in ("host/src/volumehost", *plugins):
         for path in (repository / directory).rglob("*.py"):
             if {"testing", "api"}.isdisjoint(path.relative_to(repository).parts):
                 found.update(reasons_in(ast.parse(path.read_text())))

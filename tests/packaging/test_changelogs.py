@@ -9,7 +9,17 @@ import tomllib
 import pytest
 
 
-@pytest.fixture(params=["host", "plugins/hostpath", "plugins/emptydir", "plugins/csi", "drivers/kit", "drivers/loop"])
+@pytest.fixture(
+    params=[
+        "host",
+        "plugins/hostpath",
+        "plugins/emptydir",
+        "plugins/projected",
+        "plugins/csi",
+        "drivers/kit",
+        "drivers/loop",
+    ]
+)
 def directory(request, pytestconfig):
     return pytestconfig.rootpath / request.param
 

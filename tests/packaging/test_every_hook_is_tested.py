@@ -34,6 +34,7 @@ def called(pytestconfig):
             "host/tests",
             "plugins/hostpath/tests",
             "plugins/emptydir/tests",
+            "plugins/projected/tests",
             "plugins/csi/tests",
             "tests",
         )

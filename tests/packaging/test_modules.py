@@ -16,6 +16,7 @@ import volumehost_csi_kit
 import volumehost_emptydir
 import volumehost_hostpath
 import volumehost_loop_driver
+import volumehost_projected
 
 PACKAGES = (
     volumehost,
@@ -24,6 +25,7 @@ PACKAGES = (
     volumehost_emptydir,
     volumehost_hostpath,
     volumehost_loop_driver,
+    volumehost_projected,
 )
 
 

@@ -7,7 +7,15 @@ import subprocess
 
 import pytest
 
-DIRECTORIES = ("host", "plugins/hostpath", "plugins/emptydir", "plugins/csi", "drivers/kit", "drivers/loop")
+DIRECTORIES = (
+    "host",
+    "plugins/hostpath",
+    "plugins/emptydir",
+    "plugins/projected",
+    "plugins/csi",
+    "drivers/kit",
+    "drivers/loop",
+)
 
 FORBIDDEN = {
     "an address of a package index": re.compile(r"--(extra-)?index-url|PIP_INDEX_URL|index-url\s*="),

@@ -46,7 +46,7 @@ UNNEEDED = (
     *("volumehost.api.validation.pods", "volumehost.api.validation.claims", "volumehost.api.validation.sources"),
     *("volumehost_csi.attacher", "volumehost_csi.block", "volumehost_csi.device", "volumehost_csi.mounter"),
     *("volumehost_csi.reconstruct", "volumehost_csi.drivers.keeper", "volumehost_csi.drivers.supervised"),
-    *("volumehost_hostpath.provisioner", "volumehost_emptydir.mounter"),
+    *("volumehost_hostpath.provisioner", "volumehost_emptydir.mounter", "volumehost_projected.mounter"),
 )
 
 

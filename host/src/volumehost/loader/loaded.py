@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 #: Packages of this project's own plugins.
-OWN_PACKAGES = frozenset({"volumehost_csi", "volumehost_emptydir", "volumehost_hostpath"})
+OWN_PACKAGES = frozenset({"volumehost_csi", "volumehost_emptydir", "volumehost_hostpath", "volumehost_projected"})
 
 
 class LoadedPlugin(HookMethods):

@@ -18,7 +18,7 @@ ENV_ONLY = "VOLUMEHOST_PLUGINS"
 ENV_DISABLE = "VOLUMEHOST_PLUGINS_DISABLE"
 
 #: The distributions of this project, which carry the plugins that Kubernetes itself brings.
-OWN_DISTRIBUTIONS = ("volumehost-csi", "volumehost-emptydir", "volumehost-hostpath")
+OWN_DISTRIBUTIONS = ("volumehost-csi", "volumehost-emptydir", "volumehost-hostpath", "volumehost-projected")
 
 
 class TrustPolicy(NamedTuple):

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from volumehost.sdk.nested_mounts import make_nested_mount_points, nested_mount_points
     from volumehost.sdk.ownership import OwnershipReport, apply_ownership, set_volume_ownership
     from volumehost.sdk.paths import get_path, validate_path_no_backsteps
-    from volumehost.sdk.payload import FileProjection
+    from volumehost.sdk.payload import FileProjection, clean_payload
     from volumehost.sdk.quantity import Quantity, parse_quantity
     from volumehost.sdk.ready import is_ready, set_ready
     from volumehost.sdk.recycler import recycler_pod_manifest, recycler_timeout, validate_recycler_pod_template
@@ -51,6 +51,7 @@ _HOME = {
     "StatFsMetrics": "volumehost.sdk.metrics",
     "TMPFS_MAGIC": "volumehost.sdk.filesystem",
     "apply_ownership": "volumehost.sdk.ownership",
+    "clean_payload": "volumehost.sdk.payload",
     "cleanup_mount_point": "volumehost.mount.cleanup",
     "disk_usage": "volumehost.sdk.metrics",
     "escape_qualified_name": "volumehost.sdk.names",
@@ -91,6 +92,7 @@ __all__ = [
     "Quantity",
     "StatFsMetrics",
     "apply_ownership",
+    "clean_payload",
     "cleanup_mount_point",
     "disk_usage",
     "escape_qualified_name",

@@ -37,7 +37,7 @@ class its_name_is_constant(CompletePlugin):
 
 
 class its_name_is_not_reserved(CompletePlugin):
-    says = "hosts accept such names from volumehost-csi, volumehost-emptydir, volumehost-hostpath only"
+    says = "hosts accept such names from volumehost-csi, volumehost-emptydir, volumehost-hostpath, volumehost-projected"
 
     @hookimpl
     def get_plugin_name(self):

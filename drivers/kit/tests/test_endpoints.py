@@ -96,7 +96,7 @@ def test_a_long_path_without_its_directory(directory):
 
 
 def descriptors():
-    return len(os.listdir("/proc/self/fd"))
+    return set(os.listdir("/proc/self/fd"))
 
 
 def test_a_channel_gives_its_directory_back(directory):
@@ -105,13 +105,13 @@ def test_a_channel_gives_its_directory_back(directory):
     before = descriptors()
     with reachable(path) as short:
         assert short.endswith("/csi.sock")
-        assert descriptors() == before + 1
-    assert descriptors() == before
+        assert len(descriptors() - before) == 1
+    assert descriptors() <= before
     channel = dial(path)
     channel.close()
     del channel
     gc.collect()
-    assert descriptors() == before
+    assert descriptors() <= before
 
 
 def test_a_channel_finds_the_driver_again(directory, channel):

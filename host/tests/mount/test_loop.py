@@ -99,14 +99,14 @@ def test_names_longer_than_the_kernels_field(image, tmp_path: Path) -> None:
 def test_what_cannot_be_attached_leaks_nothing(name: str, reason: str, tmp_path: Path) -> None:
     (tmp_path / "directory").mkdir()
     before = loop.list_attached()
-    descriptors = len(os.listdir("/proc/self/fd"))
+    descriptors = set(os.listdir("/proc/self/fd"))
     with pytest.raises(MountError, match=reason) as caught:
         loop.attach(str(tmp_path / name))
     assert caught.value.subject == str(tmp_path / name)
     assert {item.backing_file for item in loop.list_attached()} <= {item.backing_file for item in before} | {
         item.backing_file for item in loop.list_attached() if not item.backing_file.startswith(str(tmp_path))
     }
-    assert len(os.listdir("/proc/self/fd")) == descriptors
+    assert set(os.listdir("/proc/self/fd")) <= descriptors
 
 
 def test_a_refused_setting_leaks_nothing(image) -> None:

@@ -37,8 +37,8 @@ def walk(directory: str, *, max_open: int = 64, failed=stop, enter=None) -> list
     return done
 
 
-def open_descriptors() -> int:
-    return len(os.listdir("/proc/self/fd"))
+def open_descriptors() -> set[str]:
+    return set(os.listdir("/proc/self/fd"))
 
 
 def make_deep(directory: str, depth: int) -> None:
@@ -90,7 +90,7 @@ def test_deeper_than_descriptors_and_paths_allow(deep, max_open):
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     assert len(done) == 2002
     assert done[0].endswith("/leaf")
-    assert open_descriptors() == before
+    assert open_descriptors() <= before
 
 
 def test_many_branches_with_few_descriptors(directory):
@@ -114,7 +114,7 @@ def test_a_directory_moved_out_while_the_walk_is_inside(directory):
     before = open_descriptors()
     with pytest.raises(UnsafePathError, match="moved elsewhere"):
         walk(f"{directory}/root", max_open=2, enter=move)
-    assert open_descriptors() == before
+    assert open_descriptors() <= before
 
 
 def test_entries_that_vanish_are_reported(directory):
@@ -165,4 +165,4 @@ def test_an_error_of_the_caller_closes_everything(directory):
     with pytest.raises(RuntimeError, match="enough"):
         TreeWalk(visit=visit, failed=stop).run(fd)
     os.close(fd)
-    assert open_descriptors() == before
+    assert open_descriptors() <= before

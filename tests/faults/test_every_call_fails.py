@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import traceback
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -105,7 +106,9 @@ def run(world: World, call: str, story: Callable[[World, str, Fault, Life], None
         try:
             story(world, call, fault, life)
         except Exception as error:  # told with the others
-            return f"{life.name} {life.handle} {fault.name}: {type(error).__name__}: {error}\n    calls: {life.calls()}"
+            place = "".join(traceback.format_tb(error.__traceback__)[-3:])
+            head = f"{life.name} {life.handle} {fault.name}: {type(error).__name__}: {error}"
+            return f"{head}\n{place}    calls: {life.calls()}"
         return ""
 
     faults = faults_of(call)

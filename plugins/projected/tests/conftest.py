@@ -84,6 +84,11 @@ class World:
         """Created, or replaced."""
         self._put(Secret(metadata=ObjectMeta(name=name, namespace=self.namespace), data=dict(data)))
 
+    def forget(self, config_map: str, secret: str) -> None:
+        """Both are gone."""
+        self.store.delete(ConfigMap, config_map, self.namespace)
+        self.store.delete(Secret, secret, self.namespace)
+
     def _put(self, obj: ConfigMap | Secret) -> None:
         if any(each.metadata.name == obj.metadata.name for each in self.store.list(type(obj), self.namespace).items):
             self.store.delete(type(obj), obj.metadata.name, self.namespace)

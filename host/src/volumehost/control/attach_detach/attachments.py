@@ -56,6 +56,11 @@ class Attachments:
         with self._lock:
             self._by_node.setdefault(pair.node, {})[pair.volume] = attachment
 
+    def add(self, pair: Pair, attachment: Attachment) -> None:
+        """This is so, unless something is known of the pair already."""
+        with self._lock:
+            self._by_node.setdefault(pair.node, {}).setdefault(pair.volume, attachment)
+
     def change(self, pair: Pair, **fields: object) -> Attachment | None:
         """Change some fields; the new state, None when it is gone."""
         with self._lock:

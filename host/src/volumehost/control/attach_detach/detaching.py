@@ -15,6 +15,7 @@ from volumehost.errors import CapabilityMissingError, SpecError, UncertainProgre
 from volumehost.volumes import DeferredAttacher
 
 if TYPE_CHECKING:
+    from volumehost.api.client import ApiClient
     from volumehost.api.objects import Node
     from volumehost.control.attach_detach.wishes import Pair
     from volumehost.control.attach_detach.world import World
@@ -67,15 +68,13 @@ class Detaching:
 
     def _prepare(self, pair: Pair, known: Attachment) -> float | None:
         """See to it that the node does not use the volume and cannot begin to; the seconds to wait where it does."""
-        from volumehost.api.objects import Node
-
         world, limit = self._world, self._world.settings.max_wait_for_unmount
         unwanted = world.attachments.unwanted_for(pair)
-        node = get_or_none(world.context.api, Node, pair.node)
-        in_use = self._is_in_use(pair, node)
-        facts = NodeFacts.of(node) if node is not None else NodeFacts()
         expired = limit is not None and unwanted >= limit
-        forced = (expired and not facts.healthy) or facts.out_of_service
+        facts, in_use, forced = self._judge(pair, world.context.api, expired=expired)
+        if in_use and forced:
+            # Not on an old view: a cache that hears nothing any more has a node unhealthy for ever.
+            facts, in_use, forced = self._judge(pair, world.context.uncached, expired=expired)
         if in_use and not forced:
             if limit is not None and not facts.healthy:
                 return limit - unwanted
@@ -94,6 +93,15 @@ class Detaching:
             )  # fmt: skip
         world.attachments.change(pair, under_way=DETACHING, since=world.clock())
         return None
+
+    def _judge(self, pair: Pair, api: ApiClient, *, expired: bool) -> tuple[NodeFacts, bool, bool]:
+        """The node, whether it uses the volume, and whether that is no reason any more to keep the volume there."""
+        from volumehost.api.objects import Node
+
+        node = get_or_none(api, Node, pair.node)
+        facts = NodeFacts.of(node) if node is not None else NodeFacts()
+        forced = (expired and not facts.healthy) or facts.out_of_service
+        return facts, self._is_in_use(pair, node), forced
 
     def _is_in_use(self, pair: Pair, node: Node | None) -> bool:
         """What the node said last; of one that is gone and was never seen nothing is known: the safe side (ADC-21)."""

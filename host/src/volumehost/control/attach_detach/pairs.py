@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from volumehost.control.attach_detach.attaching import Attaching
 from volumehost.control.attach_detach.detaching import Detaching
@@ -14,6 +14,10 @@ from volumehost.spec import Spec
 if TYPE_CHECKING:
     from volumehost.api.objects import KubeObject, Node, VolumeAttachment
     from volumehost.control.attach_detach.world import World
+
+
+#: The key of no pair: what there is at all. One with a node alone is what there is on that node.
+_EVERYTHING: Final = Key("")
 
 
 class AttachDetach:
@@ -39,6 +43,10 @@ class AttachDetach:
         """Have the volume attached to the node when a pod there wants it, and detached when none does."""
         world, pair = self._world, Pair(key.name, key.namespace)
         world.ensure()
+        if key == _EVERYTHING:
+            return world.look_again()
+        if not pair.volume:
+            world.take_over_node(pair.node)
         wish = world.wishes.get(pair)
         if wish is not None:
             return self._attaching.attach(pair, wish)
@@ -54,9 +62,11 @@ class AttachDetach:
         before, now = self._world.nodes.see(node)
         name = node.metadata.name
         if not self._world.ready:
-            return [Pair("", name).key]  # what there is is found out by the first look, whatever it is at
+            return [_EVERYTHING]  # what there is is found out by the first look, whatever it is at
         if before == now:
             return []
+        if now.managed and (bool(now.attached) if before is None else not before.managed):
+            return [Pair("", name).key]  # ours from now on, with what others have attached
         volumes = {*self._world.attachments.of_node(name), *(volume for volume, _ in now.attached)}
         return [Pair(volume, name).key for volume in volumes]
 

@@ -12,18 +12,19 @@ from typing import TYPE_CHECKING, Final
 from volumehost.control.attach_detach.attachments import Attachment, Attachments
 from volumehost.control.attach_detach.maybe_attached import read_marks
 from volumehost.control.attach_detach.node_status import NodeStatuses
-from volumehost.control.attach_detach.nodes import KnownNodes
+from volumehost.control.attach_detach.nodes import KnownNodes, NodeFacts
 from volumehost.control.attach_detach.pod_volumes import may_attach, volumes_to_attach
 from volumehost.control.attach_detach.wishes import Pair, Wishes
 from volumehost.control.machinery.controller import Key
 from volumehost.control.translation import translated
 from volumehost.control.well_known import FINISHED_PHASES
+from volumehost.control.writes import get_or_none
 from volumehost.errors import ApiError, VolumeHostError
 from volumehost.spec import Spec
 
 if TYPE_CHECKING:
     from volumehost.api.client import ApiClient
-    from volumehost.api.objects import PersistentVolume, Pod, VolumeAttachment
+    from volumehost.api.objects import Node, PersistentVolume, Pod, VolumeAttachment
     from volumehost.control.machinery.controller import ControlContext
 
 logger = logging.getLogger(__name__)
@@ -32,6 +33,9 @@ logger = logging.getLogger(__name__)
 MAX_WAIT_FOR_UNMOUNT: Final = 360.0
 #: For how long nobody tries again after the start could not be done, in seconds.
 _PAUSE: Final = 1.0
+#: How long after the start it is looked once more what is attached, in seconds: a request of whoever led before may
+#: have been under way when this one looked first.
+SECOND_LOOK_SECONDS: Final = 120.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +77,7 @@ class World:
         self.statuses = NodeStatuses(context.api, live, self.attachments)
         self._lock = threading.Lock()
         self._ready = False
+        self._second_look_at: float | None = None
         self._failure: tuple[float, ApiError] | None = None
 
     @property
@@ -97,9 +102,38 @@ class World:
             except ApiError as error:
                 self._failure = self.clock(), error
                 raise
+            self._second_look_at = self.clock() + SECOND_LOOK_SECONDS
             self._ready = True
         self._look_at_pods(self.wishes.pods())
         self.look_at_pairs({*self.attachments.pairs(), *self.wishes.pairs()})
+
+    def look_again(self) -> float | None:
+        """Take over what was written for whoever led before, when this one had looked already; seconds until that."""
+        due = self._second_look_at
+        if due is None:
+            return None
+        if due > self.clock():
+            return due - self.clock()
+        self._take_over_attachments()
+        self._second_look_at = None
+        self.look_at_pairs(self.attachments.pairs())
+        return None
+
+    def take_over_node(self, name: str) -> None:
+        """A controller attaches for the node from now on: know what is attached to it."""
+        from volumehost.api.objects import Node, Pod
+
+        api = self.context.api
+        node = get_or_none(api, Node, name)
+        if node is None or not self.is_managed(name):
+            return
+        # First what is wanted: what nobody wants is detached.
+        pods = self._read_wishes(pod for pod in api.list(Pod).items if pod.spec.node_name == name)
+        self._take_over_status(node)
+        self._take_over_attachments(name)
+        self._look_at_pods(pods)  # whatever has become of them meanwhile
+        known = {*self.attachments.pairs(), *self.wishes.pairs()}
+        self.look_at_pairs(pair for pair in known if pair.node == name)
 
     def is_managed(self, node: str) -> bool:
         """Whether a controller attaches for the node, as far as is known."""
@@ -109,36 +143,50 @@ class World:
     # --- the start ------------------------------------------------------------------------------------------------
 
     def _read_all(self) -> None:
-        from volumehost.api.objects import Node, PersistentVolume, Pod, VolumeAttachment
+        from volumehost.api.objects import Node, Pod
 
         api = self.context.api
-        nodes = api.list(Node).items
-        attachments = api.list(VolumeAttachment).items
-        volumes = {each.metadata.name: each for each in api.list(PersistentVolume).items}
-        pods = api.list(Pod).items
-        for node in nodes:
+        for node in api.list(Node).items:
             _, facts = self.nodes.see(node)
-            if not facts.managed:
-                continue
-            for volume in read_marks(node):
-                self.attachments.put(Pair(volume, node.metadata.name), Attachment())
-            for volume, path in facts.attached:
-                found = Attachment(device_path=path, confirmed=True, reported=True)
-                self.attachments.put(Pair(volume, node.metadata.name), found)
-        names = {node.metadata.name for node in nodes}
-        for attachment in attachments:
-            if attachment.spec.node_name not in names or self.is_managed(attachment.spec.node_name):
-                self._take_over(attachment, volumes)
-        for pod in pods:
-            if may_attach(pod) and is_at_work(pod) and self.is_managed(pod.spec.node_name):
-                found_volumes = volumes_to_attach(api, self.context.plugins, pod)
-                complete = found_volumes.problem is None
-                self.wishes.put(
-                    Key.of(pod), pod.metadata.uid, pod.spec.node_name, found_volumes.wanted, complete=complete
-                )
+            if facts.managed:
+                self._take_over_status(node)
+        self._take_over_attachments()
+        self._read_wishes(api.list(Pod).items)
         logger.info(
             "%d volumes are or may be attached, %d wanted", len(self.attachments.pairs()), len(self.wishes.pairs())
         )
+
+    def _read_wishes(self, pods: Iterable[Pod]) -> list[Key]:
+        """Know what these pods want; the pods that may want anything."""
+        found = []
+        for pod in pods:
+            if may_attach(pod) and is_at_work(pod) and self.is_managed(pod.spec.node_name):
+                volumes = volumes_to_attach(self.context.api, self.context.plugins, pod)
+                key, complete = Key.of(pod), volumes.problem is None
+                self.wishes.put(key, pod.metadata.uid, pod.spec.node_name, volumes.wanted, complete=complete)
+                found.append(key)
+        return found
+
+    def _take_over_status(self, node: Node) -> None:
+        """What is attached to a node by its status, and may be by the notes on it (ADC-02)."""
+        name = node.metadata.name
+        for volume, path in NodeFacts.of(node).attached:
+            self.attachments.add(Pair(volume, name), Attachment(device_path=path, confirmed=True, reported=True))
+        for volume in read_marks(node):
+            self.attachments.add(Pair(volume, name), Attachment())
+
+    def _take_over_attachments(self, node: str = "") -> None:
+        """The VolumeAttachments that are not known yet, of one node, or of all that are managed here or not there."""
+        from volumehost.api.objects import PersistentVolume, VolumeAttachment
+
+        api = self.context.api
+        attachments = api.list(VolumeAttachment).items
+        volumes = {each.metadata.name: each for each in api.list(PersistentVolume).items}
+        for attachment in attachments:
+            where = attachment.spec.node_name
+            facts = self.nodes.get(where)
+            if (node or where) == where and (facts is None or facts.managed):
+                self._take_over(attachment, volumes)
 
     def _take_over(self, attachment: VolumeAttachment, volumes: dict[str, PersistentVolume]) -> None:
         """A VolumeAttachment that node status does not tell of: it may be attached (ADC-03)."""
@@ -159,8 +207,7 @@ class World:
         except VolumeHostError as error:
             logger.warning("VolumeAttachment %s is left alone: %s", attachment.metadata.name, error)
             return
-        known = self.attachments.get(pair)
-        self.attachments.put(pair, Attachment(spec=spec) if known is None else known)
+        self.attachments.add(pair, Attachment(spec=spec))
 
 
 def is_at_work(pod: Pod) -> bool:

@@ -1,0 +1,45 @@
+"""What one controller has begun and another one goes on with: VolumeAttachments that nobody would end otherwise."""
+
+from __future__ import annotations
+
+from volumehost.api.objects import Pod
+
+
+def test_br_47_a_request_of_the_former_leader_that_was_under_way_when_this_one_looked(cluster, wait) -> None:
+    """Its VolumeAttachment came later than the first look; the pod is gone, and nothing else would tell of it."""
+    cluster.node()
+    cluster.driver()
+    cluster.volume()
+    daemon = cluster.start()
+    world = wait(lambda: daemon.work and daemon.work.world and daemon.work.world.ready and daemon.work.world, "it")
+    cluster.put(
+        "VolumeAttachment",
+        "csi-late",
+        "storage.k8s.io/v1",
+        spec={"attacher": "csi.example.com", "nodeName": "n1", "source": {"persistentVolumeName": "data"}},
+    )
+    wait(lambda: cluster.attachments()[0].get("status", {}).get("attached"), "it to be attached")
+    assert world.look_again() > 0  # not yet
+    world._second_look_at = 0.0
+    wait(lambda: world.look_again() is None and world.attachments.pairs(), "it to be seen")
+
+
+def test_br_78_a_node_that_is_made_anew_and_told_only_later_who_attaches_for_it(cluster, wait) -> None:
+    """Its pod went with the former node."""
+    cluster.node()
+    cluster.driver()
+    cluster.volume()
+    cluster.pod()
+    daemon = cluster.start()
+    wait(lambda: cluster.attached() == ["data"], "the attachment")
+    cluster.attacher.works = False
+    cluster.objects.delete("nodes", "n1")
+    cluster.put("Node", "n1", status={"conditions": [{"type": "Ready", "status": "True"}]})
+    wait(lambda: not daemon.work.world.attachments.pairs(), "the node to be its own")
+    cluster.end_pod()
+    wait(lambda: not daemon.work.cached.list(Pod).items, "that to be known")
+    cluster.attacher.works = True
+    cluster.objects.patch(
+        "nodes", "n1", {"metadata": {"annotations": {"volumes.kubernetes.io/controller-managed-attach-detach": "true"}}}
+    )
+    wait(lambda: not cluster.attachments(), "the detach")

@@ -29,10 +29,11 @@ class LiveKinds:
 
     def of_device(self, known: AttachedVolume) -> VolumeKind:
         """A volume of the node that no pod has any more."""
+        spec = known.spec  # read once: its record may be gone the next moment
         return replace(
             _with_device(VolumeKind(plugin=known.plugin_name, node=self.node), known),
-            persistent_volume=known.spec.name() if known.spec is not None else "",
-            by=driver_of(known.spec.persistent_volume if known.spec is not None else None),
+            persistent_volume=spec.name() if spec is not None else "",
+            by=driver_of(spec.persistent_volume if spec is not None else None),
         )
 
     def of_volume(

@@ -202,8 +202,8 @@ class DetachOperation:
         return plugin
 
     def _failure(self, prefix: str, cause: BaseException) -> OperationFailedError:
-        volume = self._volume
-        name = volume.spec.name() if volume.spec is not None else "nil"
+        volume, spec = self._volume, self._volume.spec
+        name = spec.name() if spec is not None else "nil"
         details = f'(UniqueName: "{volume.name}") on node "{self._services.host.get_node_name()}"'
         return OperationFailedError(prefix, name, details, cause)
 

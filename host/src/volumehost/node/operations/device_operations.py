@@ -96,8 +96,8 @@ class DeviceTeardown:
         return "UnmapDevice" if self._volume.mode == BLOCK_MODE else "UnmountDevice"
 
     def _failure(self, prefix: str, cause: BaseException) -> OperationFailedError:
-        volume = self._volume
-        name = volume.spec.name() if volume.spec is not None else "nil"
+        volume, spec = self._volume, self._volume.spec
+        name = spec.name() if spec is not None else "nil"
         details = f'(UniqueName: "{volume.name}") on node "{self._services.host.get_node_name()}"'
         return OperationFailedError(prefix, name, details, cause)
 
@@ -127,13 +127,13 @@ class UnmountDeviceOperation(DeviceTeardown):
 
     def _mount_path(self, plugin: LoadedPlugin) -> str:
         """The plugin's answer; the recorded path where the plugin no longer can tell (UNMDEV-02)."""
-        volume = self._volume
-        if volume.spec is None and volume.device_mount_path:
+        volume, spec = self._volume, self._volume.spec
+        if spec is None and volume.device_mount_path:
             return volume.device_mount_path
         try:
-            if volume.spec is None:
+            if spec is None:
                 raise SpecError("neither spec nor device mount path are known", subject=volume.name)
-            return plugin.new_device_mounter().get_device_mount_path(volume.spec)
+            return plugin.new_device_mounter().get_device_mount_path(spec)
         except BaseException as error:
             gone = isinstance(error, FileNotFoundError) or "does not exist" in str(error)
             if gone and volume.device_mount_path:

@@ -67,7 +67,8 @@ class UnmapDeviceOperation(DeviceTeardown):
         steps.enter("plugin")
         plugin = self._find(BlockVolumePlugin, "UnmapDevice.FindMapperPluginByName failed")
         path = volume.device_mount_path
-        name = volume.spec.name() if volume.spec is not None else os.path.basename(os.path.dirname(path))
+        spec = volume.spec
+        name = spec.name() if spec is not None else os.path.basename(os.path.dirname(path))
         self._check_place(path)
         steps.enter("check-references")
         handler = BlockPathHandler(self._services.host.get_mounter())

@@ -231,4 +231,5 @@ def _may_be_attached(services: Services, names: list[str]) -> set[str]:
 
 
 def _can_attach(plugin: LoadedPlugin, volume: AttachedVolume) -> bool:
-    return volume.spec is not None and plugin.can_attach(volume.spec)
+    spec = volume.spec
+    return spec is not None and plugin.can_attach(spec)

@@ -94,7 +94,10 @@ class AttachedVolume(msgspec.Struct, gc=False):
 
     @property
     def spec(self) -> Spec | None:
-        """The spec; read from the record each time where that has it. None where nobody knows it or needs it."""
+        """The spec; read from the record each time where that has it. None where nobody knows it or needs it.
+
+        A snapshot's as well: the next time it may be gone, with the volume.
+        """
         spec = self.spec_or_reader
         return spec if spec is None or isinstance(spec, Spec) else spec(self.name)
 

@@ -177,8 +177,9 @@ class LiveStatus:
         entry = self._pending.find(OperationKey(known.name))
         what = "mounted on the node" if known.device_state.may_be_mounted else "attached to the node"
         error, attempts, retry_in = self._failure(entry)
+        spec = known.spec  # read once: its record may be gone the next moment
         return VolumeStatus(
-            volume=known.spec.name() if known.spec is not None else known.name,
+            volume=spec.name() if spec is not None else known.name,
             state=f"still {what}",
             plugin=known.plugin_name,
             unique_name=known.name,

@@ -120,6 +120,41 @@ def test_br78_a_node_that_is_made_anew_is_told_all_again(cluster, node_of, disk,
     assert "tear_down" not in steps(plugin)
 
 
+def test_br78_adc02_what_is_in_use_is_told_before_the_controller_is_asked_for(
+    cluster, node_of, disk, claimed, volume, until
+):
+    """In between, the controller would detach what is mounted here."""
+    cluster.add_node()
+    node = node_of(disk())
+    claimed(cluster.api)
+    pod = cluster.run_pod()
+    node.sync_pod(pod)
+    until(lambda: cluster.in_use() == [volume])
+    cluster.attach(volume)
+    assert node.wait_for_pod(pod, timeout=20).ready
+    cluster.api.delete(Node, "n1")
+    cluster.server.requests.clear()
+    cluster.add_node()
+    until(lambda: "volumes.kubernetes.io/controller-managed-attach-detach" in cluster.node().metadata.annotations)
+    writes = [each.subresource for each in cluster.server.requests.all() if each.verb == "patch"]
+    assert writes[:2] == ["status", ""]
+
+
+def test_br78_an_answer_about_a_node_that_is_gone_is_no_news(cluster, node_of, disk, until):
+    """It comes after the watch has told of its end, or of the node that has its name now."""
+    former = cluster.add_node()
+    attachments = node_of(disk()).parts.services.attachments
+    until(lambda: attachments.node_uid == former.metadata.uid)
+    cluster.api.delete(Node, "n1")
+    until(lambda: not attachments.node_uid)
+    attachments._patched(lambda: former)
+    assert attachments.node_uid == ""
+    now = cluster.add_node()
+    until(lambda: attachments.node_uid == now.metadata.uid)
+    attachments._patched(lambda: former)
+    assert attachments.node_uid == now.metadata.uid
+
+
 def test_recon_l_05_until_all_pods_are_known_nothing_is_taken_from_the_list(cluster, node_of, disk, until):
     cluster.add_node()
     cluster.api.patch_status(Node, "n1", {"status": {"volumesInUse": ["example.com/disk/other"]}})

@@ -260,9 +260,6 @@ class ControllerAttachments:
         api, node = self._api(), self._node
         if api is None or node is None:
             return
-        if not node.managed:
-            change = {"metadata": {"uid": node.uid, "annotations": {MANAGED_ANNOTATION: "true"}}}
-            self._patched(lambda: api.patch(Node, self._node_name, change))
         if self._services is not None and (settled := self._resolve(self._services, node)):
             self.changed(settled)
         with self._lock:  # who is told that a volume may be used is either in this, or told after it
@@ -273,17 +270,24 @@ class ControllerAttachments:
             if not self.complete():
                 wanted |= node.in_use
             self._written = frozenset(wanted)
-            if wanted == node.in_use and not self._unsure:
-                return
-            self._unsure = True
-        status = {"metadata": {"uid": node.uid}, "status": {"volumesInUse": sorted(wanted) or None}}
-        patcher: StatusPatcher = api  # type: ignore[assignment]  # the client of a cluster has it
-        self._patched(lambda: patcher.patch_status(Node, self._node_name, status))
-        self._unsure = False
+            right = wanted == node.in_use and not self._unsure
+            self._unsure = self._unsure or not right
+        if not right:
+            status = {"metadata": {"uid": node.uid}, "status": {"volumesInUse": sorted(wanted) or None}}
+            patcher: StatusPatcher = api  # type: ignore[assignment]  # the client of a cluster has it
+            self._patched(lambda: patcher.patch_status(Node, self._node_name, status))
+            self._unsure = False
+        if not node.managed:
+            # Last: from then on the controller detaches what is not in use.
+            change = {"metadata": {"uid": node.uid, "annotations": {MANAGED_ANNOTATION: "true"}}}
+            self._patched(lambda: api.patch(Node, self._node_name, change))
 
     def _patched(self, patch: Callable[[], Node]) -> None:
         try:
-            self._seen(patch())
+            node = patch()
+            known = self._node
+            if known is not None and known.uid == node.metadata.uid:  # else the watch has told of its end already
+                self._seen(node)
         except (ConflictError, InvalidObjectError, ObjectNotFoundError) as error:
             # Another Node of that name, or none: the watch tells.
             raise VolumeHostError(

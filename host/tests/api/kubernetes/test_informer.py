@@ -13,7 +13,7 @@ import pytest
 from volumehost.api.kubernetes import Informer, KubernetesClient, Watched
 from volumehost.api.kubernetes.gate import RequestGate
 from volumehost.api.objects import ConfigMap, Pod
-from volumehost.errors import ForbiddenError, ServerUnreachableError
+from volumehost.errors import ApiError, ForbiddenError, ServerUnreachableError
 from volumehost.testing.api_contract.fixtures import PATIENCE
 from volumehost.testing.api_server import ApiServer, Rule
 
@@ -186,6 +186,24 @@ def test_stale_says_since_when_and_why(server: ApiServer, informer: Informer[Con
     live(informer)
 
 
+def test_what_is_old_says_why_from_its_first_moment(server: ApiServer, informer: Informer[ConfigMap]) -> None:
+    """Who asks in between is not told that it has not begun yet."""
+    told: list[tuple[float | None, str]] = []
+    failed = informer._failed
+
+    def asked_before(error: ApiError) -> float:
+        told.append((informer.stale_since, informer.problem))
+        return failed(error)
+
+    informer._failed = asked_before  # type: ignore[method-assign]
+    informer.start()
+    live(informer)
+    with server.unreachable():
+        wait_until(lambda: told)
+    assert told[0] == (None, "")
+    live(informer)
+
+
 def test_a_silent_connection_was_old_since_its_last_word(
     server: ApiServer, kubernetes_client: KubernetesClient
 ) -> None:
@@ -196,10 +214,9 @@ def test_a_silent_connection_was_old_since_its_last_word(
     informer = Informer(kubernetes_client, Watched(ConfigMap))
     informer.start()
     assert informer.wait_for_sync(PATIENCE)
-    heard = time.monotonic()
     wait_until(lambda: informer.error is not None)
     assert informer.stale_since is not None
-    assert informer.stale_since <= heard + 0.29
+    assert informer.stale_since <= time.monotonic() - 0.3
     assert informer.stop(PATIENCE)
 
 

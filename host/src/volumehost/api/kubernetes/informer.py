@@ -94,8 +94,10 @@ class Informer(Generic[T]):
         self._thread: threading.Thread | None = None
         self._stream: WatchStream | None = None
         self._listed = self._opened = False
-        self._stale_since: float | None = clock()
-        self._error: ApiError | None = None
+        #: Since when what is kept may be old, and what was raised last; together, so that what is old says why.
+        self._old: tuple[float | None, ApiError | None] = clock(), None
+        #: When a watch that has just failed had heard something last.
+        self._heard: float | None = None
 
     # --- for its users ------------------------------------------------------------------------------------------------
 
@@ -154,19 +156,20 @@ class Informer(Generic[T]):
     @property
     def stale_since(self) -> float | None:
         """Since when (``time.monotonic``) what is kept may be old; None while the watch is alive."""
-        return self._stale_since
+        return self._old[0]
 
     @property
     def error(self) -> ApiError | None:
         """What was raised last, None while it is live."""
-        return self._error
+        return self._old[1]
 
     @property
     def problem(self) -> str:
         """Why it is not live, "" when it is."""
-        if self._stale_since is None:
+        since, error = self._old
+        if since is None:
             return ""
-        return str(self._error) if self._error is not None else "it has not begun yet"
+        return str(error) if error is not None else "it has not begun yet"
 
     def get(self, name: str, namespace: str = "") -> T | None:
         """The object as it is known, a copy of the caller's own; None when there is none."""
@@ -215,8 +218,8 @@ class Informer(Generic[T]):
         """As the gate's; a watch that ended in good order and is not begun anew for now makes what is kept old."""
         refusal = self._gate.refusal
         if refusal is not None:
-            self._stale_since = self._stale_since if self._stale_since is not None else self._clock()
-            self._error = self._error or refusal
+            since, error = self._old
+            self._old = since if since is not None else self._clock(), error or refusal
         return self._gate.wait_for_turn(self._stopping)
 
     def _list(self) -> None:
@@ -234,8 +237,9 @@ class Informer(Generic[T]):
             self._listed = True
             for difference in differences:
                 self._tell(self._handlers, difference)
-        if self._stale_since is not None:
-            self._stale_since = began
+        since, error = self._old
+        if since is not None:
+            self._old = began, error
         self._synced.set()
 
     def _watch(self) -> float:
@@ -256,7 +260,7 @@ class Informer(Generic[T]):
                     if difference is not None:
                         self._tell(self._handlers, difference)
         except ApiError:
-            self._stale_since = self._stale_since or stream.last_heard
+            self._heard = stream.last_heard
             raise
         finally:
             self._stream = None
@@ -272,20 +276,21 @@ class Informer(Generic[T]):
 
     def _went_live(self) -> None:
         self._gate.went_live()
-        self._stale_since, self._error = None, None
+        self._old = None, None
         self._denied.reset()
 
     def _failed(self, error: ApiError) -> float:
         """Note the failure; the pause that is due."""
+        since, former = self._old
         if isinstance(error, GoneError):
             self._listed = False
             logger.info("the watch of %s fell behind: they are listed anew", self.kind.plural)
         else:
-            log = logger.debug if str(error) == str(self._error) else logger.warning
+            log = logger.debug if str(error) == str(former) else logger.warning
             log("%s are not kept up to date for now: %s", self.kind.plural, error)
-        if self._stale_since is None:
-            self._stale_since = self._clock()
-        self._error = error
+        if since is None:
+            since = self._heard if self._heard is not None else self._clock()
+        self._old, self._heard = (since, error), None
         if isinstance(error, _DENIED):
             return self._denied.next()
         return self._backoff.next()

@@ -96,7 +96,7 @@ class InformerSet:
     def stale_kinds(self) -> dict[type[KubeObject], str]:
         """The kinds that may be old, and why."""
         informers = list(self._informers.items())
-        return {kind: informer.problem for kind, informer in informers if informer.stale_since is not None}
+        return {kind: problem for kind, informer in informers if (problem := informer.problem)}
 
     def _add(self, watched: Watched[Any]) -> Informer[Any]:
         informer = Informer(self._client, watched, gate=self._gate, log=self.log)

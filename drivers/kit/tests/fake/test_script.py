@@ -82,11 +82,12 @@ def test_hanging_until_released(fake, rpc):
 
 
 def test_hanging_past_the_callers_deadline(fake, rpc, failure):
-    fake.script(Rule("Probe", hang=True))
-    assert failure(rpc.identity.Probe, csi.ProbeRequest(), timeout=0.05)[0] == "DEADLINE_EXCEEDED"
+    fake.script(Rule("Probe", hang=True, times=None))
+    while not fake.calls("Probe"):  # on a busy machine the deadline may be over before it has arrived
+        assert failure(rpc.identity.Probe, csi.ProbeRequest(), timeout=0.05)[0] == "DEADLINE_EXCEEDED"
     assert fake.calls("Probe")[0].code == ""
     fake.release()
-    assert fake.wait_for("Probe", ended=True)[0].code
+    assert any(call.code for call in fake.wait_for("Probe", ended=True))
 
 
 def test_a_delay_can_be_cut_short(fake, rpc):

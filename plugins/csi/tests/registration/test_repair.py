@@ -84,6 +84,20 @@ def test_one_driver_that_contradicts_a_label_does_not_keep_the_others(manager, a
     assert api.get(Node, "node-a").metadata.labels["t/zone"] == "z2"
 
 
+def test_br78_neither_while_the_csi_node_is_there(manager, api, caplog) -> None:
+    """And what cannot be put right is not tried over and over."""
+    api.patch(Node, "node-a", {"metadata": {"labels": {"t/zone": "z2"}, "annotations": {NODE_ID_ANNOTATION: None}}})
+    csi_node = api.get(CSINode, "node-a")
+    csi_node.spec.drivers = [each for each in csi_node.spec.drivers if each.name == A]
+    api.replace(csi_node)
+    for _ in range(2):
+        with pytest.raises(TopologyCollisionError):
+            manager.repair()
+    assert drivers(api) == [A, B]
+    assert api.get(Node, "node-a").metadata.annotations[NODE_ID_ANNOTATION] == f'{{"{B}":"n2"}}'
+    assert [record.args for record in caplog.records if "put right" in record.msg] == [(B,)]
+
+
 def test_the_loop_repairs_and_the_node_is_not_ready_while_it_cannot(manager, api, host, wait_until, monkeypatch):
     running = CSINodeInitialisation(host, manager, repair_seconds=0.01)
     running.start()

@@ -98,13 +98,16 @@ class NodeInfoManager:
         :raises ApiError: the API does not answer or refuses it.
         """
         api = self._host.get_kube_client()
-        if api is None or self._is_right(api):
+        if api is None:
             return
-        self.initialize()
+        if not self._is_right(api):
+            self.initialize()
         failure: Exception | None = None
         for driver, info in self.local.items():
-            logger.warning("what the cluster knows of the CSI driver %s on this node is put right", driver)
             try:
+                if self._is_told(api, driver, info):
+                    continue
+                logger.warning("what the cluster knows of the CSI driver %s on this node is put right", driver)
                 self._repeat(lambda info=info, driver=driver: self._repair_once(api, driver, info))  # type: ignore[misc]
             except StorageDriverError as error:
                 failure = error
@@ -156,23 +159,27 @@ class NodeInfoManager:
         self._tell_stale(driver, node, csi_node_object.stale_labels(old, new, node.metadata.labels, csi_node))
 
     def _is_right(self, api: ApiClient) -> bool:
-        """Whether both objects say what they should."""
-        from volumehost.api.objects import CSINode
-
+        """Whether there is a CSINode that is this node's, whatever drivers it has."""
         with self._lock:
-            node = self._node(api)
-            try:
-                csi_node = api.get(CSINode, self._name)
-            except ObjectNotFoundError:
-                return False
-            if not csi_node_object.belongs_to(csi_node, node):
-                return False
-            found = {driver: csi_node_object.find_entry(csi_node, driver) for driver in self._local}
-            return not csi_node_object.put_migrated(csi_node, self._migrated) and all(
-                (entry := found[driver]) is not None
+            csi_node = self._find_csi_node(api)
+            return (
+                csi_node is not None
+                and csi_node_object.belongs_to(csi_node, self._node(api))
+                and not csi_node_object.put_migrated(csi_node, self._migrated)
+            )
+
+    def _is_told(self, api: ApiClient, driver: str, info: NodeInfo) -> bool:
+        """Whether both objects say of the driver what they should.
+
+        :raises TopologyCollisionError: they never will.
+        """
+        with self._lock:
+            csi_node = self._find_csi_node(api)
+            entry = csi_node_object.find_entry(csi_node, driver) if csi_node is not None else None
+            return (
+                not node_object.install_patch(self._node(api), driver, info)
+                and entry is not None
                 and csi_node_object.same_entry(entry, csi_node_object.driver_entry(driver, info))
-                and not node_object.install_patch(node, driver, info)
-                for driver, info in self._local.items()
             )
 
     def _repair_once(self, api: ApiClient, driver: str, info: NodeInfo) -> None:
@@ -186,13 +193,8 @@ class NodeInfoManager:
         self._install_once(api, driver, info)
 
     def _uninstall_once(self, api: ApiClient, driver: str) -> None:
-        from volumehost.api.objects import CSINode
-
-        try:
-            csi_node = api.get(CSINode, self._name)
-        except ObjectNotFoundError:
-            return
-        if csi_node_object.find_entry(csi_node, driver) is not None:
+        csi_node = self._find_csi_node(api)
+        if csi_node is not None and csi_node_object.find_entry(csi_node, driver) is not None:
             csi_node_object.drop_entry(csi_node, driver)
             api.replace(csi_node)
 
@@ -226,13 +228,21 @@ class NodeInfoManager:
         labels = dict(self._host.get_node_labels())
         return api.create(Node(metadata=ObjectMeta(name=self._name, labels=labels)))
 
+    def _find_csi_node(self, api: ApiClient) -> CSINode | None:
+        """The CSINode of the node's name, None when there is none."""
+        from volumehost.api.objects import CSINode
+
+        try:
+            return api.get(CSINode, self._name)
+        except ObjectNotFoundError:
+            return None
+
     def _csi_node(self, api: ApiClient, node: Node) -> CSINode:
         """The node's CSINode, made when it is missing, and made anew when it is another's (CSI-NIM-07, -20)."""
         from volumehost.api.objects import CSINode
 
-        try:
-            csi_node = api.get(CSINode, self._name)
-        except ObjectNotFoundError:
+        csi_node = self._find_csi_node(api)
+        if csi_node is None:
             return api.create(csi_node_object.new_csi_node(node))
         if csi_node_object.belongs_to(csi_node, node):
             return csi_node

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from volumehost.errors import (
     AlreadyExistsError,
     ApiError,
+    ConflictError,
     InvalidObjectError,
     NotAvailableOnHostError,
     ObjectNotFoundError,
@@ -191,6 +192,7 @@ class CSIAttacher:
         """Delete the VolumeAttachment unless that was asked for; whether it is gone.
 
         :raises StorageDriverUncertainError: its attacher reports an error; it keeps trying.
+        :raises ConflictError: there is another one of its name by now, which somebody has made to attach it again.
         """
         from volumehost.api.objects import VolumeAttachment
 
@@ -203,7 +205,7 @@ class CSIAttacher:
         except ObjectNotFoundError:
             return True
         if attachment.metadata.deletion_timestamp is None:
-            deleted = _delete(api, name)
+            deleted = _delete(api, name, attachment.metadata.uid)
             return deleted is None or not deleted.metadata.finalizers
         if attachment.status.detach_error is not None:
             action = f"detaching with the VolumeAttachment {name}"
@@ -220,14 +222,16 @@ class CSIAttacher:
             )
 
 
-def _delete(api: ApiClient, name: str) -> VolumeAttachment | None:
-    """Ask for the object's deletion; None when there was none."""
+def _delete(api: ApiClient, name: str, uid: str | None = None) -> VolumeAttachment | None:
+    """Ask for the object's deletion, of none but that with the uid, where one is given; None when there was none."""
     from volumehost.api.objects import VolumeAttachment
 
     try:
-        return api.delete(VolumeAttachment, name)
+        return api.delete(VolumeAttachment, name, uid=uid)
     except ObjectNotFoundError:
         return None
+    except ConflictError:
+        raise
     except ApiError as error:
         raise OperationError(
             error.reason, action=f"deleting the VolumeAttachment {name}", subject=name, hint=error.hint

@@ -15,6 +15,7 @@ from volumehost.api.objects import (
     VolumeError,
 )
 from volumehost.errors import (
+    ConflictError,
     InvalidObjectError,
     NotAvailableOnHostError,
     OperationError,
@@ -326,6 +327,17 @@ def test_csi_name_05_improved_a_handle_with_the_separator_is_detached(attaching,
     plugin.new_attacher().attach(spec, NODE)
     plugin.new_detacher().detach(plugin.get_volume_name(spec), NODE)
     assert api.list(VolumeAttachment).items == []
+
+
+def test_br_48_what_a_cache_knows_of_a_former_object_deletes_no_later_one(attachment, api, monkeypatch):
+    """Another controller has ended the former attachment and begun this one."""
+    former = api.get(VolumeAttachment, ATTACHMENT)
+    former.metadata.uid = "former"
+    monkeypatch.setattr(api, "get", lambda *_: former)
+    with pytest.raises(ConflictError):
+        attachment.new_detacher().begin_detach(f"{NAME}^vol-1", NODE)
+    monkeypatch.undo()
+    assert api.get(VolumeAttachment, ATTACHMENT).metadata.deletion_timestamp is None
 
 
 def test_csi_edge_23_a_forbidden_delete_propagates(attachment, api, monkeypatch):

@@ -282,6 +282,31 @@ def test_the_next_manager_unmounts_what_a_former_one_was_told_to_end(manager, bi
     until(lambda: node.status() == [], what="the pod's object goes when its volumes are gone")
 
 
+def test_an_end_that_the_next_manager_has_completed_is_no_unknown_pod(manager, bind, nfs, mounts, until):
+    """Whoever asks again, as the error of the first time says, may come a moment later than that: once."""
+    plugin = bind()
+
+    def refuse():
+        raise OSError("busy")
+
+    with manager(plugin, enter=False) as node:
+        for name in ("web", "other"):
+            node.mount_pod(_pod(nfs("a"), name=name), timeout=30)
+        plugin.trouble["tear_down"] = refuse
+        for name in ("web", "other"):
+            with pytest.raises(WaitTimeoutError):
+                node.unmount_pod(name, timeout=0.2)
+        uid = next(status.uid for status in node.status() if status.name == "other")
+    with manager(bind(), enter=False) as node:
+        until(lambda: node.status() == [])
+        for name in ("web", uid):
+            node.unmount_pod(name, timeout=30)
+            with pytest.raises(ObjectNotFoundError):
+                node.unmount_pod(name, timeout=30)
+        assert node.parts.services.journal.entries() == {}
+    assert mounts() == []
+
+
 def test_br57_reconstruction_does_not_touch_the_volumes_themselves(manager, bind, nfs, root, mounts):
     with manager(bind(), enter=False) as node:
         (volume,) = node.mount_pod(_pod(nfs("a")), timeout=20).volumes

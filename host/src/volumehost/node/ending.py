@@ -103,6 +103,7 @@ class PodEnding:
         label = f"{namespace}/{name}" if name else uid
         self._unmounting.wait(uid, label, max(0.0, deadline - self._clock()))
         claims = self._unmounting.finish(uid, namespace, name, known=known)
+        self._unmounting.was_told(uid)
         self._unmounting.wait_reclaimed(claims, label, max(0.0, deadline - self._clock()))
 
     def _pods_in_api(self) -> list[Pod]:

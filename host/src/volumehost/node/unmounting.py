@@ -36,6 +36,8 @@ class PodUnmounting:
         self._actual = parts.services.actual
         self._journal = parts.services.journal
         self._note = parts.services.note
+        #: Namespace and name of pods whose end a former manager began, until somebody has been told that they are gone.
+        self._begun_before: dict[str, tuple[str, str]] = {}
 
     def end(self, uid: str, namespace: str, name: str) -> None:
         """Record that the workload has ended, then act on it.
@@ -170,6 +172,7 @@ class PodUnmounting:
         """Complete pods whose end a former manager recorded: those whose volumes are gone now, the others later."""
         for (volume, uid), record in self._journal.entries().items():
             if not volume and record.get("ended"):
+                self._begun_before[uid] = str(record.get("ns", "")), str(record.get("pod", ""))
                 self._finish_later(uid)
 
     def _finish_later(self, uid: str) -> None:
@@ -200,15 +203,25 @@ class PodUnmounting:
     # --- which pods -------------------------------------------------------------------------------------------------
 
     def uids_of(self, name: str, namespace: str) -> tuple[Pod | None, list[str]]:
-        """The pod in the API and its uid; without one, the UIDs of all of that name (or uid) that are mounted here."""
+        """The pod in the API and its uid; without one, the UIDs of all of that name (or uid) that are mounted here.
+
+        Those too whose end a former manager began: they go by themselves, maybe before somebody asks for it again.
+        """
+        begun_before = dict(self._begun_before)  # before the others are looked at, which may go meanwhile
         pod = find_pod(self._api, name, namespace)
         if pod is not None:
             return pod, [pod.metadata.uid]
-        return None, [
+        found = [
             uid
             for uid in self._actual.pods()
             if uid == name or any(_names(mount) == (namespace, name) for mount in self._actual.mounts_of_pod(uid))
         ]
+        gone = (uid for uid, label in begun_before.items() if uid == name or label == (namespace, name))
+        return None, list(dict.fromkeys([*found, *gone]))
+
+    def was_told(self, uid: str) -> None:
+        """Somebody who asked knows that the pod is gone."""
+        self._begun_before.pop(uid, None)
 
     def mounted_pods(self, pods_in_api: list[Pod]) -> dict[str, tuple[str, str]]:
         """UID to (namespace, name) of every pod that has volumes here, or was to have some."""

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
+from volumehost.api.kubernetes import connect
+from volumehost.api.objects import PersistentVolume, PersistentVolumeClaim
+from volumehost.control.binding.protection import ClaimProtection
+from volumehost.control.machinery.controller import Key
+
 PVC, PV = "kubernetes.io/pvc-protection", "kubernetes.io/pv-protection"
 
 
@@ -62,11 +69,26 @@ def test_another_pods_ephemeral_claim_of_that_name_is_not_kept(cluster, wait) ->
     )
 
 
+def test_a_pod_that_has_ended_keeps_its_claim_until_its_object_is_gone(cluster) -> None:
+    """As in Kubernetes: its node may still be unmounting the volume, and without the claim that would be deleted."""
+    cluster.node()
+    cluster.volume()
+    cluster.pod()
+    cluster.objects.patch("pods", "web", {"status": {"phase": "Succeeded"}}, "default")
+    cluster.objects.patch("persistentvolumeclaims", "data", {"metadata": {"finalizers": [PVC]}}, "default")
+    delete(cluster, "persistentvolumeclaims", "default")
+    client = connect(cluster.settings().kubeconfig)
+    protection = ClaimProtection(SimpleNamespace(api=client), client)
+    protection.reconcile(Key("data", "default"))
+    assert finalizers(cluster, "persistentvolumeclaims", "default") == [PVC]
+    cluster.end_pod()
+    protection.reconcile(Key("data", "default"))
+    assert cluster.objects.find("persistentvolumeclaims", "data", "default") is None
+    client.close()
+
+
 def delete(cluster, resource: str, namespace: str = "") -> None:
     """As a user does: the finalizers are respected."""
-    from volumehost.api.kubernetes import connect
-    from volumehost.api.objects import PersistentVolume, PersistentVolumeClaim
-
     kind = PersistentVolumeClaim if resource == "persistentvolumeclaims" else PersistentVolume
     client = connect(cluster.settings().kubeconfig)
     client.delete(kind, "data", namespace)

@@ -68,6 +68,17 @@ def test_the_first_takes_it_and_the_second_does_not(api) -> None:
     assert (spec.holder_identity, spec.lease_duration_seconds, spec.lease_transitions) == ("one", 15, 0)
 
 
+def test_a_lease_lasts_no_shorter_for_others_than_its_term_for_its_holder(api) -> None:
+    """The API knows whole seconds only."""
+    clock = Clock()
+    one = elector(api, "one", clock, duration=10.4, renew_deadline=10.3)
+    two = elector(api, "two", clock, duration=10.4, renew_deadline=10.3)
+    assert one._try()
+    assert not two._try()
+    clock.now += 10.2
+    assert not two._try()
+
+
 def test_only_its_own_clock_tells_a_candidate_that_a_lease_is_abandoned(api) -> None:
     """Clock skew: what the lease says of times is believed by nobody."""
     clock = Clock()

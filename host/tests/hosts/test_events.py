@@ -1,5 +1,6 @@
 """Events become Event objects; what repeats is counted (BR-53, section 19)."""
 
+import re
 import threading
 
 import pytest
@@ -52,6 +53,15 @@ def test_a_counted_event_that_somebody_deleted_is_made_anew(store, recorder, pod
     assert recorder.flush(10)
     (again,) = store.list(Event, "default").items
     assert (again.count, again.metadata.name != event.metadata.name) == (1, True)
+
+
+def test_the_event_of_an_object_with_a_long_name_has_one_that_is_valid(store, recorder, pod):
+    named = pod({"name": "v", "emptyDir": {}})
+    named.metadata.name = f"{'a' * 199}-{'b' * 20}"
+    recorder.event(named, "Normal", "Reason", "message")
+    assert recorder.flush(20)
+    (event,) = store.list(Event).items
+    assert re.fullmatch(r"a{199}\.[0-9a-f]{16}", event.metadata.name)
 
 
 def test_a_reference_will_do_in_the_place_of_the_object(store, recorder):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import logging
+import math
 import random
 import threading
 import time
@@ -283,7 +284,7 @@ class LeaderElector:
         self._observed = lease
 
     def _seconds(self) -> int:
-        return max(1, round(self._settings.duration))
+        return math.ceil(self._settings.duration)  # never sooner than the own term is over
 
     def _now(self) -> str:
         return datetime.fromtimestamp(self._wall_clock(), UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -169,7 +169,7 @@ class ApiEventRecorder:
             else:
                 self._remember(key, _Seen(seen.event_name, total))
         if seen is None:
-            name = f"{key.name[:200]}.{os.urandom(8).hex()}"
+            name = f"{key.name[:200].rstrip('-.')}.{os.urandom(8).hex()}"
             event = Event(
                 metadata=ObjectMeta(name=name, namespace=namespace),
                 involved_object=ObjectReference(

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from volumehost.api.defaults import PV_PROTECTION_FINALIZER, PVC_PROTECTION_FINALIZER
 from volumehost.control.binding.scheduling import claims_of
 from volumehost.control.machinery.controller import Affects, ControlContext, Key
-from volumehost.control.well_known import FINISHED_PHASES, HELD_BY_NODE
 from volumehost.control.writes import add_finalizer, get_or_none, remove_finalizer
 from volumehost.errors import ObjectNotFoundError
 
@@ -60,7 +59,7 @@ class ClaimProtection:
     def _is_used(api: ApiClient, claim: PersistentVolumeClaim) -> bool:
         from volumehost.api.objects import Pod
 
-        return any(_has_volumes(pod) and _uses(pod, claim) for pod in api.list(Pod, claim.metadata.namespace).items)
+        return any(pod.spec.node_name and _uses(pod, claim) for pod in api.list(Pod, claim.metadata.namespace).items)
 
 
 class VolumeProtection:
@@ -104,24 +103,25 @@ def _protect(api: ApiClient, obj: KubeObject, finalizer: str) -> None:
 
 
 def _uses(pod: Pod, claim: PersistentVolumeClaim) -> bool:
-    """Whether the claim is the pod's; one of an ephemeral volume only where it was made for this very pod."""
+    """Whether a pod that is on a node has the claim's volume, or may.
+
+    One that has ended has it until its object is gone: its node may still be unmounting it. One of an ephemeral volume
+    only where it was made for this very pod, and not when nobody waits for the pod any more: then some finalizer of the
+    pod could wait for the claim, and the claim for the pod.
+    """
     name = claim.metadata.name
     owners = {owner.uid for owner in claim.metadata.owner_references if owner.controller}
+    metadata = pod.metadata
+    shut_down = metadata.deletion_timestamp is not None and metadata.deletion_grace_period_seconds == 0
     return any(
         volume.persistent_volume_claim.claim_name == name
         if volume.persistent_volume_claim is not None
         else volume.ephemeral is not None
-        and f"{pod.metadata.name}-{volume.name}" == name
-        and pod.metadata.uid in owners
+        and not shut_down
+        and f"{metadata.name}-{volume.name}" == name
+        and metadata.uid in owners
         for volume in pod.spec.volumes
     )
-
-
-def _has_volumes(pod: Pod) -> bool:
-    """Whether the pod has its volumes, or may: one that no node has been chosen for gets none once they are deleted."""
-    if pod.status.phase in FINISHED_PHASES:
-        return HELD_BY_NODE in pod.metadata.finalizers
-    return bool(pod.spec.node_name)
 
 
 def _unfinished(claim: PersistentVolumeClaim) -> Iterable[Key]:

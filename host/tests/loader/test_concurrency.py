@@ -61,6 +61,11 @@ def test_br19_eight_threads_look_up_and_call_while_plugins_come_and_go(manager, 
         shut = False
 
         @hookimpl
+        def init(self, host):
+            super().init(host)
+            self.shut = False  # one that was taken back, since the former was held again, is started once more
+
+        @hookimpl
         def shutdown(self):
             self.shut = True
 

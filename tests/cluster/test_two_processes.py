@@ -87,6 +87,7 @@ RARE = {
     ("get", "csinodes"): "likewise",
     ("get", "volumesnapshots"): "likewise",
     ("get", "volumesnapshotcontents"): "likewise",
+    ("update", "pods/finalizers"): "no request: the admission plugin OwnerReferencesPermissionEnforcement asks for it",
     ("get", "serviceaccounts"): "pod certificates, for plugins that ask for them",
     ("create", "podcertificaterequests"): "likewise",
     ("get", "podcertificaterequests"): "likewise",

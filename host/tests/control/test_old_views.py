@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from volumehost.api.objects import KubeObject, PersistentVolume, PersistentVolumeClaim
+from volumehost.api.objects import KubeObject, PersistentVolume, PersistentVolumeClaim, Pod
 from volumehost.control.binding.bind_writes import set_claim_phase
 from volumehost.control.binding.claim_binder import ClaimBinder
 from volumehost.control.binding.volume_reclaimer import VolumeReclaimer
 from volumehost.control.machinery.controller import Key
+from volumehost.control.provisioning.ephemeral import EphemeralClaims
 from volumehost.errors import ConflictError, ObjectNotFoundError
 
 
@@ -108,6 +109,16 @@ def test_pvc_41_42_what_a_volume_is_now_counts_when_its_storage_is_deleted(
     VolumeReclaimer(context(bound, view)).reconcile(Key(name))
     assert bound.driver.count("delete_volume") == 0
     assert bound.volume(name).metadata.deletion_timestamp is None
+
+
+def test_the_claim_of_a_pod_that_was_not_heard_of_yet_is_not_taken_for_left_behind(world: Any, make: Any) -> None:
+    template = {"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}
+    world.api.create(make.pod(volumes=[{"name": "v", "ephemeral": {"volumeClaimTemplate": template}}]))
+    view = OldView(world.api)
+    EphemeralClaims(context(world, view)).reconcile(Key("web", "default"))
+    view.old[Pod, "web"] = None
+    EphemeralClaims(context(world, view)).reconcile(Key("web", "default"))
+    assert world.claim("web-v").metadata.deletion_timestamp is None
 
 
 def test_pvc_22_what_is_gone_for_certain_is_reclaimed(bound: Any, view: OldView) -> None:

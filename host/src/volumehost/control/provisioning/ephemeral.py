@@ -24,6 +24,7 @@ class EphemeralClaims:
 
         self.kind: type[KubeObject] = Pod
         self._api = context.api
+        self._context = context
 
     def watches(self) -> Mapping[type[KubeObject], Affects]:
         """Pods, and claims that a pod owns."""
@@ -93,11 +94,20 @@ class EphemeralClaims:
             owner = _controlling_pod(claim)
             if owner is None or owner.name != key.name or claim.metadata.deletion_timestamp is not None:
                 continue
-            if pod is None or pod.metadata.uid != owner.uid:
+            if (pod is None or pod.metadata.uid != owner.uid) and self._is_gone(key, owner.uid):
+                metadata = claim.metadata
+                seen = {"uid": metadata.uid, "resource_version": metadata.resource_version}  # it is the pod's still
                 try:
-                    self._api.delete(type(claim), claim.metadata.name, key.namespace, uid=claim.metadata.uid)
+                    self._api.delete(type(claim), metadata.name, key.namespace, **seen)
                 except (ObjectNotFoundError, ConflictError):
                     continue  # somebody else was faster
+
+    def _is_gone(self, key: Key, uid: str) -> bool:
+        """Whether there is no such pod: a cache may not have heard of it yet."""
+        from volumehost.api.objects import Pod
+
+        pod = get_or_none(self._context.uncached, Pod, key.name, key.namespace)
+        return pod is None or pod.metadata.uid != uid
 
 
 def _controlling_pod(claim: PersistentVolumeClaim) -> OwnerReference | None:

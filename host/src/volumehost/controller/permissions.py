@@ -12,9 +12,7 @@ from volumehost.daemon.rbac import WATCH, WATCH_AND_GET, Permission
 CONTROLLER_PERMISSIONS: Final = (
     Permission("", "pods", WATCH, "which volumes are wanted on which node"),
     Permission("", "pods", ("create", "get", "delete"), "the pods that recycle volumes"),
-    Permission(
-        "", "pods/finalizers", ("update",), "claims that block the end of their pod, where that is checked"
-    ),
+    Permission("", "pods/finalizers", ("update",), "claims that block the end of their pod, where that is checked"),
     Permission("", "nodes", WATCH_AND_GET, "which volumes are still in use, and what is out of service"),
     Permission("", "nodes", ("update",), "a note of what a plugin without VolumeAttachments may have attached"),
     Permission("", "nodes/status", ("update",), "volumesAttached, which the node waits for"),

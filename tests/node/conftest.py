@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from volumehost import VolumeManager
+from volumehost.errors import WaitTimeoutError
 from volumehost.mount import syscalls
 from volumehost.mount.mountinfo import read_mount_table
 
@@ -32,6 +34,25 @@ def until():
             pause.wait(0.005)
 
     return wait
+
+
+@pytest.fixture
+def kept(until):
+    """Asks to unmount a pod, again and again, until the error has the words (a pattern): by then it has failed."""
+
+    def ask(node, name, words="attempts? failed"):
+        found = []
+
+        def refused():
+            with pytest.raises(WaitTimeoutError) as caught:
+                node.unmount_pod(name, timeout=0.1)
+            found[:] = [caught]
+            return re.search(words, str(caught.value))
+
+        until(refused, what=f"that {words} is told")
+        return found[0]
+
+    return ask
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import threading
 import time
 
@@ -10,7 +11,7 @@ import pytest
 from volumehost import Attributes, ReconstructedVolume, Spec, VolumeManager, hookimpl
 from volumehost.api.convert import to_object
 from volumehost.api.objects import PersistentVolume, PersistentVolumeClaim, Pod, Volume
-from volumehost.errors import NotSupportedMetricsError
+from volumehost.errors import NotSupportedMetricsError, WaitTimeoutError
 from volumehost.loader.events import NoProber
 from volumehost.mount import syscalls
 from volumehost.mount.mounter import LinuxMounter
@@ -49,6 +50,25 @@ def until():
             pause.wait(0.005)
 
     return wait
+
+
+@pytest.fixture
+def kept(until):
+    """Asks to unmount a pod, again and again, until the error has the words (a pattern): by then it has failed."""
+
+    def ask(node, name, words="attempts? failed"):
+        found = []
+
+        def refused():
+            with pytest.raises(WaitTimeoutError) as caught:
+                node.unmount_pod(name, timeout=0.1)
+            found[:] = [caught]
+            return re.search(words, str(caught.value))
+
+        until(refused, what=f"that {words} is told")
+        return found[0]
+
+    return ask
 
 
 @pytest.fixture

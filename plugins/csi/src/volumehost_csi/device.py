@@ -78,8 +78,7 @@ class CSIDeviceMounter:
             if label:
                 mount_flags.append(selinux_option(label))
             group = args.fs_group if client.has(VOLUME_MOUNT_GROUP) else None
-            was_recorded = os.path.exists(f"{os.path.dirname(device_mount_path)}/{vol_data.FILE_NAME}")
-            self._prepare(device_mount_path, driver, handle, label)
+            was_recorded = self._prepare(device_mount_path, driver, handle, label)
         try:
             client.stage_volume(
                 handle,
@@ -96,16 +95,20 @@ class CSIDeviceMounter:
                 clean_up(device_mount_path)
             raise
 
-    def _prepare(self, path: str, driver: str, handle: str, label: str) -> None:
-        """The staging directory, which is ours to make (CSI-PATH-16, -17), and the record before the call."""
+    def _prepare(self, path: str, driver: str, handle: str, label: str) -> bool:
+        """The staging directory, which is ours to make (CSI-PATH-16, -17), and the record before the call.
+
+        :returns: whether there was a record already.
+        """
         from volumehost.sdk import make_directories
 
         record = {vol_data.HANDLE: handle, vol_data.DRIVER: driver, vol_data.STAGED: _YES}
         if label:
             record[vol_data.SELINUX_CONTEXT] = label
+        directory = os.path.dirname(path)
         try:
-            make_directories(path, DIRECTORY_MODE)
-            if os.path.islink(path):
+            is_new = make_directories(directory, DIRECTORY_MODE)
+            if not make_directories(path, DIRECTORY_MODE) and os.path.islink(path):
                 raise FileExistsError(f"{path} is a link")
         except OSError as error:
             raise MountError(
@@ -114,13 +117,14 @@ class CSIDeviceMounter:
                 subject=path,
                 errno=error.errno,
             ) from error
-        directory = os.path.dirname(path)
+        was_recorded = not is_new and os.path.exists(f"{directory}/{vol_data.FILE_NAME}")
         try:
-            vol_data.write(directory, record)
+            vol_data.write(directory, record, is_new=is_new)
         except OSError as error:
             if not os.path.exists(f"{directory}/{vol_data.FILE_NAME}"):  # that of an earlier attempt is still needed
                 clean_up(path)
             raise record_not_written(directory, error) from error
+        return was_recorded
 
 
 class CSIDeviceUnmounter:

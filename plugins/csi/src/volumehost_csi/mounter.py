@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
 DIRECTORY_MODE = 0o750
 
+#: The pod's own directory, that of its volumes, and the plugin's in it: new with the pod's first volume.
+_PARENTS_IN_POD = 3
+
 
 class CSIMounter:
     """Mounts one volume for one pod.
@@ -170,8 +173,6 @@ class CSIMounter:
 
     def _write_record(self, target: str, request: _Request) -> None:
         """What a teardown needs, before the call that it may have to undo (CSI-MNT-15, -16)."""
-        from volumehost.sdk import make_directories
-
         node_name = self._services.node_name
         record = {
             vol_data.SPEC_NAME: self._spec.name(),
@@ -185,8 +186,7 @@ class CSIMounter:
             record[vol_data.SELINUX_CONTEXT] = request.selinux_label
         directory = os.path.dirname(target)
         try:
-            make_directories(directory, DIRECTORY_MODE)
-            vol_data.write(directory, record)
+            vol_data.write(directory, record, is_new=_make_directory(directory))
         except OSError as error:
             if not os.path.exists(f"{directory}/{vol_data.FILE_NAME}"):
                 clean_up(target)
@@ -216,6 +216,19 @@ class _Request:
     delegated_group: int | None
     host_applies_group: bool
     selinux_label: str
+
+
+def _make_directory(path: str) -> bool:
+    """Make the volume's directory in the pod's; whether it was not there."""
+    from volumehost.sdk import make_directories
+
+    try:  # the pod's first volume has made its parents
+        os.mkdir(path, DIRECTORY_MODE)
+    except FileNotFoundError:
+        return make_directories(path, DIRECTORY_MODE, new_parents=_PARENTS_IN_POD)
+    except FileExistsError:
+        return make_directories(path, DIRECTORY_MODE)
+    return True
 
 
 def selinux_option(label: str) -> str:

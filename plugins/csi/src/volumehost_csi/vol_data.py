@@ -36,6 +36,7 @@ _MOST_BYTES: Final = 1 << 20
 
 
 _decode: Final = msgspec.json.Decoder(dict[str, str]).decode
+_encode: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 
 
 class BrokenRecordError(VolumeHostError):
@@ -86,17 +87,19 @@ def _parse_slowly(data: bytes, path: str) -> dict[str, str]:
     return content
 
 
-def write(directory: str, record: Mapping[str, str]) -> None:
+def write(directory: str, record: Mapping[str, str], *, is_new: bool = False) -> None:
     """Put the record into the directory, whole or not at all (CSI-DATA-11, improved); nothing when it is there as is.
 
+    :param is_new: the directory was made just now, so that no record can be there.
     :raises OSError: it cannot be written; what was there before is still there.
     """
     from volumehost.sdk import replace_file
 
-    with contextlib.suppress(FileNotFoundError, BrokenRecordError):
-        if read(directory) == record:
-            return
-    text = json.dumps(record, sort_keys=True, separators=(",", ":"))
+    if not is_new:
+        with contextlib.suppress(FileNotFoundError, BrokenRecordError):
+            if read(directory) == record:
+                return
+    text = _encode(record)
     replace_file(f"{directory}/{FILE_NAME}", f"{text}\n".encode(), mode=_MODE)
 
 

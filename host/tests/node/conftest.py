@@ -5,6 +5,7 @@ import os
 import re
 import threading
 import time
+from functools import partial
 
 import pytest
 
@@ -53,22 +54,34 @@ def until():
 
 
 @pytest.fixture
-def kept(until):
-    """Asks to unmount a pod, again and again, until the error has the words (a pattern): by then it has failed."""
+def refused(until):
+    """Asks again and again, each time for a moment, until the error has the words (a pattern); returns it."""
 
-    def ask(node, name, words="attempts? failed"):
+    def ask(call, words):
         found = []
 
-        def refused():
+        def has_words():
             with pytest.raises(WaitTimeoutError) as caught:
-                node.unmount_pod(name, timeout=0.1)
+                call(timeout=0.1)
             found[:] = [caught]
             return re.search(words, str(caught.value))
 
-        until(refused, what=f"that {words} is told")
+        until(has_words, what=f"that {words} is told")
         return found[0]
 
     return ask
+
+
+@pytest.fixture
+def kept(refused):
+    """Asks to unmount a pod, by default until an attempt has failed."""
+    return lambda node, name, words="attempts? failed": refused(partial(node.unmount_pod, name), words)
+
+
+@pytest.fixture
+def unready(refused):
+    """Asks to mount a pod."""
+    return lambda node, pod, words: refused(partial(node.mount_pod, pod), words)
 
 
 @pytest.fixture

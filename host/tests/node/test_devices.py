@@ -11,7 +11,6 @@ from volumehost.errors import (
     TransientOperationError,
     UncertainProgressError,
     VolumesFailedError,
-    WaitTimeoutError,
 )
 from volumehost.node.state.states import Attachability, DeviceState
 
@@ -236,13 +235,12 @@ def test_br32_once_the_unstage_was_sent_the_next_pod_gets_a_stage_and_what_fails
     assert _steps(plugin)[-2:] == ["unmount_device", "detach"]
 
 
-def test_br47_an_attach_that_may_have_worked_is_undone_even_after_a_restart(node_of, disk, until, kept):
+def test_br47_an_attach_that_may_have_worked_is_undone_even_after_a_restart(node_of, disk, until, kept, unready):
     plugin = disk()
     with node_of(plugin, enter=False) as node:
         plugin.trouble["attach"] = _raise(UncertainProgressError("deadline exceeded"))
         from_journal = node._now.parts.services.journal
-        with pytest.raises(WaitTimeoutError):
-            node.mount_pod(_pod("web"), timeout=0.2)
+        unready(node, _pod("web"), "deadline exceeded")
         assert any(record.get("att") == "attaching" for record in from_journal.entries().values())
         plugin.trouble["detach"] = _raise(OperationError("not now"))
         kept(node, "web")

@@ -108,23 +108,21 @@ def test_an_attachment_that_fails_has_the_attachers_words(manager, driver, claim
     assert any("no such node" in line for line in volume.error)
 
 
-def test_br27_a_driver_that_is_not_registered(manager, pod):
+def test_br27_a_driver_that_is_not_registered(manager, pod, unready):
     node = manager(register=False, attach_required=False)
     inline = {"name": "scratch", "csi": {"driver": NAME}}
-    with pytest.raises(WaitTimeoutError):
-        node.mount_pod(pod(claims=(), volumes=[inline]), timeout=0.3)
+    unready(node, pod(claims=(), volumes=[inline]), "waiting")
     volume = _volume(_explain(node), "scratch")
     assert (volume.state, _here(volume)) == ("waiting", ["set-up"])
     assert f"driver {NAME}, which is not registered; it is heard when it comes" in volume.waits_for
     assert volume.advice
 
 
-def test_a_call_that_hangs_is_told_with_its_age(manager, driver, claim, pod, until):
+def test_a_call_that_hangs_is_told_with_its_age(manager, driver, claim, pod, until, unready):
     driver.script(Rule("NodePublishVolume", hang=True))
     node = manager(attach_required=False)
     claim(node.api)
-    with pytest.raises(WaitTimeoutError):
-        node.mount_pod(pod(), timeout=0.5)
+    unready(node, pod(), "at step set-up")
     until(lambda: _volume(_explain(node), "claim").hangs)
     volume = _volume(_explain(node), "claim")
     assert (_here(volume), volume.step) == (["set-up"], "set-up")

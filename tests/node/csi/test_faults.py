@@ -26,12 +26,11 @@ def _volumes(node):
 
 
 def test_br27_a_driver_that_registers_late_is_waited_for_and_then_at_once_used(
-    manager, driver, claim, pod, until, nothing_left
+    manager, driver, claim, pod, until, nothing_left, unready
 ):
     node = manager(register=False, attach_required=False)
     inline = {"name": "scratch", "csi": {"driver": NAME}}
-    with pytest.raises(WaitTimeoutError, match=rf"(?s)waiting, operation volume_mount.*{NAME}"):
-        node.mount_pod(pod(claims=(), volumes=[inline]), timeout=0.5, attempts=1)
+    unready(node, pod(claims=(), volumes=[inline]), rf"(?s)waiting, operation volume_mount.*{NAME}")
     node.drivers.register(NAME, driver.endpoint)
     until(lambda: node.status()[0].ready, 20)
     node.unmount_pod("web", timeout=60)

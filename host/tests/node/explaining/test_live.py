@@ -90,13 +90,12 @@ def test_no_plugin_for_the_volume(manager, bind, nfs, pod_with, volume_of, here)
 
 
 def test_br52_an_operation_that_hangs_is_told_with_its_age_and_where_it_is(
-    manager, bind, nfs, pod_with, volume_of, here, until
+    manager, bind, nfs, pod_with, volume_of, here, until, unready
 ):
     gate, plugin = threading.Event(), bind()
     plugin.trouble["set_up"] = lambda: gate.wait(60)
     node = manager(plugin)
-    with pytest.raises(WaitTimeoutError, match="operation volume_mount at step set-up"):
-        node.mount_pod(pod_with(nfs("v")), timeout=0.2)
+    unready(node, pod_with(nfs("v")), "operation volume_mount at step set-up")
     try:
         until(lambda: volume_of(_explain(node)).hangs)
         volume = volume_of(_explain(node))
@@ -109,15 +108,14 @@ def test_br52_an_operation_that_hangs_is_told_with_its_age_and_where_it_is(
 
 
 def test_another_operation_on_the_same_volume_is_what_it_waits_for(
-    manager, disk, claimed, pod_with, claimed_volume, volume_of, until
+    manager, disk, claimed, pod_with, claimed_volume, volume_of, until, unready
 ):
     gate, plugin = threading.Event(), disk()
     plugin.trouble["mount_device"] = lambda: gate.wait(60)
     node = manager(plugin)
     claimed(node.api)
     for name in ("one", "two"):
-        with pytest.raises(WaitTimeoutError):
-            node.mount_pod(pod_with(claimed_volume(), name=name), timeout=0.3)
+        unready(node, pod_with(claimed_volume(), name=name), "at step mount-device")
     try:
         waiting = [volume_of(_explain(node, name)) for name in ("one", "two")]
         running = [volume for volume in waiting if volume.age is not None]

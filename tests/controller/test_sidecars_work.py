@@ -60,8 +60,10 @@ def test_another_drivers_volumes_are_left_to_its_sidecars(cluster, wait, tmp_pat
     wait(lambda: cluster.attached() == ["data"], "the attachment, by its external-attacher")
 
 
-def test_what_is_no_endpoint_ends_the_daemon_with_a_word_on_it(cluster) -> None:
-    daemon = cluster.start(cluster.settings(drivers=((DRIVER, "tcp://10.0.0.1:1"),)))
+@pytest.mark.parametrize("identity", ["", "leader"])
+def test_what_is_no_endpoint_ends_the_daemon_with_a_word_on_it(cluster, identity) -> None:
+    """Whether or not it had to become the leader before."""
+    daemon = cluster.start(cluster.settings(identity, drivers=((DRIVER, "tcp://10.0.0.1:1"),)))
     cluster.daemons.clear()
     with pytest.raises(StorageDriverError, match="unix sockets only"):
         daemon.join(30)

@@ -9,13 +9,25 @@ from typing import Any
 
 import pytest
 
-from volumehost.api.objects import KubeObject, PersistentVolume, PersistentVolumeClaim, Pod
+from volumehost.api.objects import (
+    KubeObject,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    Pod,
+    VolumeSnapshot,
+    VolumeSnapshotContent,
+)
 from volumehost.control.binding.bind_writes import set_claim_phase
 from volumehost.control.binding.claim_binder import ClaimBinder
 from volumehost.control.binding.volume_reclaimer import VolumeReclaimer
 from volumehost.control.machinery.controller import Key
 from volumehost.control.provisioning.ephemeral import EphemeralClaims
+from volumehost.control.snapshots.snapshot_content_controller import SnapshotContentController
+from volumehost.control.snapshots.snapshot_controller import SnapshotController
+from volumehost.control.snapshots.snapshot_names import BOUND_FINALIZER, CONTENT_FINALIZER, content_name
 from volumehost.errors import ConflictError, ObjectNotFoundError
+
+SNAPSHOTS = "snapshot.storage.k8s.io/v1"
 
 
 class OldView:
@@ -119,6 +131,68 @@ def test_the_claim_of_a_pod_that_was_not_heard_of_yet_is_not_taken_for_left_behi
     view.old[Pod, "web"] = None
     EphemeralClaims(context(world, view)).reconcile(Key("web", "default"))
     assert world.claim("web-v").metadata.deletion_timestamp is None
+
+
+def test_a_snapshot_keeps_its_content_though_a_cache_has_not_heard_of_it(bound: Any, view: OldView) -> None:
+    """Somebody deletes the content; the driver's snapshot stays as long as there is a VolumeSnapshot of it."""
+    snapshot = bound.api.create(
+        {
+            "apiVersion": SNAPSHOTS,
+            "kind": "VolumeSnapshot",
+            "metadata": {"name": "monday", "namespace": "default"},
+            "spec": {"source": {"persistentVolumeClaimName": "data"}},
+        }
+    )
+    content = _content(bound, snapshot)
+    bound.api.delete(VolumeSnapshotContent, content.metadata.name)
+    view.old[VolumeSnapshot, "monday"] = None
+    SnapshotContentController(context(bound, view)).reconcile(Key.of(content))
+    assert bound.driver.count("delete_snapshot") == 0
+    bound.api.delete(VolumeSnapshot, "monday", "default")
+    SnapshotContentController(context(bound, view)).reconcile(Key.of(content))
+    assert bound.driver.count("delete_snapshot") == 1
+
+
+def test_a_snapshot_that_goes_takes_its_content_along_though_a_cache_has_not_heard_of_that(
+    bound: Any, view: OldView
+) -> None:
+    snapshot = bound.api.create(
+        {
+            "apiVersion": SNAPSHOTS,
+            "kind": "VolumeSnapshot",
+            "metadata": {"name": "monday", "namespace": "default", "finalizers": [BOUND_FINALIZER]},
+            "spec": {"source": {"persistentVolumeClaimName": "data"}},
+        }
+    )
+    content = _content(bound, snapshot)
+    bound.api.delete(VolumeSnapshot, "monday", "default")
+    view.old[VolumeSnapshotContent, content.metadata.name] = None
+    controller = SnapshotController(context(bound, view))
+    with pytest.raises(ObjectNotFoundError):  # and again later
+        controller.reconcile(Key("monday", "default"))
+    assert bound.api.get(VolumeSnapshot, "monday", "default").metadata.finalizers == [BOUND_FINALIZER]
+    view.old.clear()
+    controller.reconcile(Key("monday", "default"))
+    assert bound.api.get(VolumeSnapshotContent, content.metadata.name).metadata.deletion_timestamp is not None
+
+
+def _content(world: Any, snapshot: VolumeSnapshot) -> VolumeSnapshotContent:
+    reference = {"name": "monday", "namespace": "default", "uid": snapshot.metadata.uid}
+    made = world.api.create(
+        {
+            "apiVersion": SNAPSHOTS,
+            "kind": "VolumeSnapshotContent",
+            "metadata": {"name": content_name(snapshot), "finalizers": [CONTENT_FINALIZER]},
+            "spec": {
+                "driver": "driver.example.com",
+                "deletionPolicy": "Delete",
+                "source": {"volumeHandle": "vol-1"},
+                "volumeSnapshotRef": reference,
+            },
+        }
+    )
+    made.status.snapshot_handle = "snap-1"
+    return world.api.replace_status(made)  # type: ignore[no-any-return]
 
 
 def test_pvc_22_what_is_gone_for_certain_is_reclaimed(bound: Any, view: OldView) -> None:

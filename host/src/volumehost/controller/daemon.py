@@ -211,6 +211,7 @@ class ControllerDaemon:
                 return
             keeping = threading.Thread(target=elector.keep, args=(term,), name="volumehost-lease", daemon=True)
             keeping.start()
+            drained = False
             try:
                 drained = self._serve(client, term)
             finally:

@@ -221,7 +221,8 @@ class SnapshotContentController:
         reference = content.spec.volume_snapshot_ref
         if BEING_DELETED in content.metadata.annotations or not reference.uid:
             return True
-        snapshot = get_or_none(self._api, VolumeSnapshot, reference.name, reference.namespace)
+        # Not on a cache, which may not have heard of the snapshot yet.
+        snapshot = get_or_none(self._context.uncached, VolumeSnapshot, reference.name, reference.namespace)
         return snapshot is None or snapshot.metadata.uid != reference.uid
 
     def _delete(self, content: VolumeSnapshotContent, handle: str) -> None:

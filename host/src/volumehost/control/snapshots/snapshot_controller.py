@@ -28,6 +28,7 @@ from volumehost.control.writes import add_finalizer, fresh_or_none, get_or_none,
 from volumehost.errors import ConflictError, ObjectNotFoundError, StoreError, VolumeHostError
 
 if TYPE_CHECKING:
+    from volumehost.api.client import ApiClient
     from volumehost.api.objects import KubeObject, PersistentVolumeClaim, VolumeSnapshot, VolumeSnapshotContent
 
 
@@ -109,7 +110,7 @@ class SnapshotController:
 
     def _bring_about(self, snapshot: VolumeSnapshot) -> None:
         snapshot = add_finalizer(self._api, snapshot, AS_SOURCE_FINALIZER)
-        content = self._content(snapshot)
+        content = self._content(self._api, snapshot)
         if content is None:
             if (
                 snapshot.status.bound_volume_snapshot_content_name
@@ -135,11 +136,12 @@ class SnapshotController:
 
         return update(self._api, snapshot, change)
 
-    def _content(self, snapshot: VolumeSnapshot) -> VolumeSnapshotContent | None:
+    @staticmethod
+    def _content(api: ApiClient, snapshot: VolumeSnapshot) -> VolumeSnapshotContent | None:
         from volumehost.api.objects import VolumeSnapshotContent
 
         name = snapshot.spec.source.volume_snapshot_content_name or content_name(snapshot)
-        return get_or_none(self._api, VolumeSnapshotContent, name)
+        return get_or_none(api, VolumeSnapshotContent, name)
 
     # --- and away ---------------------------------------------------------------------------------------------------
 
@@ -147,7 +149,8 @@ class SnapshotController:
         """The content goes first, where its policy is Delete; a snapshot that is being restored from stays."""
         from volumehost.api.objects import VolumeSnapshotContent
 
-        content = self._content(snapshot)
+        # One that a cache has not heard of yet would stay behind, and the driver's snapshot with it.
+        content = self._content(self._api, snapshot) or self._content(self._context.uncached, snapshot)
         if content is None or not refers_to(content, snapshot):
             remove_finalizer(self._api, snapshot, AS_SOURCE_FINALIZER, BOUND_FINALIZER)
             return

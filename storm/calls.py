@@ -27,8 +27,10 @@ _SERVICE = {
     "ControllerUnpublishVolume": "attacher",
     "ControllerExpandVolume": "resizer",
 }
-#: The driver's clock begins when a call has come in, the host's deadline when it was sent.
-_SLACK = 0.1
+#: The driver's clock begins when a call has come in, the host's deadline when it was sent; on a busy machine that is
+#: some tenths of a second, and as long may it take the host to notice that its time is up, or what came just after that.
+_ON_THE_WAY = 0.4
+_NOTICED = 0.25
 _UNDOES = {undone: done for done, undone in OPPOSITE.items()}
 
 
@@ -93,7 +95,7 @@ def order_problems(calls: list[Asked], *, serial: bool = True) -> list[str]:
     for call in calls:
         service = _SERVICE.get(call.name, "node")
         former = last.get(service)
-        if serial and former is not None and call.started < _end_for_host(former) - _SLACK:
+        if serial and former is not None and call.started < _end_for_host(former) - _ON_THE_WAY:
             found.append(f"{call.name} began while {former.name} was on its way")
         need = _NEEDS.get(call.name)
         if need is not None and not done.get(need):
@@ -120,8 +122,8 @@ _MAY_HAVE_WORKED = frozenset(
 
 
 def _code_for_host(call: Asked) -> str:
-    """How the call ended for a host that waits no longer than its deadline."""
-    return call.code if call.ended and call.ended - call.started < RPC_SECONDS else ""
+    """How the call ended for a host that waits no longer than its deadline, of those about it as it may have."""
+    return call.code if call.ended and call.ended - call.started < RPC_SECONDS + _NOTICED else ""
 
 
 def _end_for_host(call: Asked) -> float:

@@ -48,6 +48,16 @@ def test_a_call_that_certainly_did_nothing_needs_not_be_undone() -> None:
     assert order_problems(calls(*names)) == []
 
 
+def test_a_call_that_ends_just_after_the_deadline_may_have_told_how() -> None:
+    refused = Asked("NodeStageVolume", "v", 20.0, "INVALID_ARGUMENT", 21.1)
+    after = Asked("ControllerUnpublishVolume", "v", 30.0, "OK", 30.1)
+    assert order_problems([*calls(*UP[:2]), refused, after]) == []
+    refused.ended = 21.3
+    assert order_problems([*calls(*UP[:2]), refused, after]) == [
+        "ControllerUnpublishVolume while NodeStageVolume may hold"
+    ]
+
+
 def test_two_calls_of_one_caller_at_once() -> None:
     first = Asked("NodeStageVolume", "v", 2.0, "OK", 9.0)
     before = [*calls(*UP[:1]), Asked("ControllerPublishVolume", "v", 1.0, "OK", 1.1), first]

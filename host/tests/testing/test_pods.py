@@ -54,7 +54,7 @@ spec:
             "db=persistentVolumeClaim:db",
             Volume(name="db", persistent_volume_claim=PersistentVolumeClaimVolumeSource(claim_name="db")),
         ),
-        ("s=secret:token", Volume(name="s", secret=SecretVolumeSource(secret_name="token"))),
+        ("s=secret:token", Volume(name="s", secret=SecretVolumeSource(secret_name="token", default_mode=0o644))),
         ({"name": "data", "emptyDir": {}}, Volume(name="data", empty_dir=EmptyDirVolumeSource())),
     ],
 )

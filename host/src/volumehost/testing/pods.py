@@ -70,7 +70,8 @@ def make_pod(
 
 
 def pod_from(manifest: Mapping[str, Any] | str | os.PathLike[str]) -> Pod:
-    """The pod of a manifest: a mapping, YAML or JSON text, or a path. It gets a uid when it has none.
+    """The pod of a manifest: a mapping, YAML or JSON text, or a path. It gets a uid when it has none, and what
+    else an API server would fill in.
 
     :raises ManifestError: it cannot be read, or is not exactly one pod.
     :raises InvalidObjectError: something in a mapping has the wrong type; names the field.
@@ -78,7 +79,7 @@ def pod_from(manifest: Mapping[str, Any] | str | os.PathLike[str]) -> Pod:
     from volumehost.api.objects import Pod
 
     if isinstance(manifest, Mapping):
-        return _with_uid(_decode(manifest))
+        return _as_stored(_decode(manifest))
     from volumehost.api.manifests import load_manifests, parse_manifests
 
     is_path = isinstance(manifest, os.PathLike) or "\n" not in manifest
@@ -88,7 +89,7 @@ def pod_from(manifest: Mapping[str, Any] | str | os.PathLike[str]) -> Pod:
         raise ManifestError(
             f"has {len(pods)} pods; one is wanted", source=str(manifest) if is_path else "", action="making a pod"
         )
-    return _with_uid(pods[0])
+    return _as_stored(pods[0])
 
 
 def another_pod(pod: Pod, name: str = "") -> Pod:
@@ -110,7 +111,11 @@ def _decode(manifest: Mapping[str, Any]) -> Pod:
     return to_object(Pod, manifest)
 
 
-def _with_uid(pod: Pod) -> Pod:
+def _as_stored(pod: Pod) -> Pod:
+    """With what the API fills in before a plugin sees a pod: identity, modes of files and the like."""
+    from volumehost.api.defaults import set_defaults
+
+    set_defaults(pod)
     if not pod.metadata.uid:
         pod.metadata.uid = str(uuid.uuid4())
     if not pod.metadata.namespace:

@@ -25,6 +25,7 @@ from volumehost.node.journal.journal import Journal, read_boot_id
 from volumehost.node.local_control import LocalControl
 from volumehost.node.operations.common import MAP_VOLUME, MOUNT_VOLUME, Services, StepObserver
 from volumehost.node.populating.claim_following import ClaimFollowing
+from volumehost.node.populating.content_following import ContentFollowing
 from volumehost.node.populating.populator import Populator
 from volumehost.node.reconciler import DirtyKeys, Reconciler
 from volumehost.node.restart.reconstruct import Reconstruction, reconstruct, resolve_attachability
@@ -94,6 +95,7 @@ class NodeParts:
     reconciler: Reconciler
     waits: Waits
     claims: ClaimFollowing
+    contents: ContentFollowing
     status: LiveStatus
     lock: RootDirLock
     found: Reconstruction
@@ -116,6 +118,7 @@ class NodeParts:
         the same volume meanwhile.
         """
         self.claims.stop()
+        self.contents.stop()
         if self.services.attachments is not None:
             self.services.attachments.stop()
         self.reconciler.stop()
@@ -230,9 +233,12 @@ def _wire(
         services.attachments.drains = lambda: populator.drains
         services.attachments.changed = reconciler.attachments_changed
     control.driver_changed = lambda name: _later(pool, timers, 0, lambda: reconciler.driver_changed(name))
-    claims = ClaimFollowing(
-        services.host.get_kube_client, control, populator, timers, lambda function: _later(pool, timers, 0, function)
-    )
+
+    def later(function: Callable[[], None]) -> None:
+        _later(pool, timers, 0, function)
+
+    api = services.host.get_kube_client
+    claims = ClaimFollowing(api, control, populator, timers, later)
     return NodeParts(
         host=services.host,
         services=services,
@@ -243,6 +249,7 @@ def _wire(
         reconciler=reconciler,
         waits=waits,
         claims=claims,
+        contents=ContentFollowing(api, timers, later, at_once=settings.adopt),
         status=LiveStatus(services, pending, populator, claims),
         lock=lock,
         found=found,

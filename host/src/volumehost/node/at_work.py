@@ -84,6 +84,7 @@ def begin(settings: Settings, *, told_pods: bool, exit_grace: float) -> AtWork:
         at_work = AtWork(parts, PodMounting(parts), unmounting, ending, orphans, witness, api)
         upkeep = Upkeep(parts, api, at_work.mounting, witness)
         parts.claims.changed = at_work.mounting.resolve
+        parts.contents.changed = at_work.mounting.refresh
         if parts.services.actual.pods() or parts.found.ended_pods:
             if not told_pods:
                 upkeep.learn_pods()

@@ -30,6 +30,9 @@ logger = logging.getLogger(__name__)
 RESOLVE_SECONDS = 0.5
 RESOLVE_MAXIMUM_SECONDS = 30.0
 
+#: How long until a volume on which something runs is looked at again, to be refreshed then, in seconds.
+REFRESH_SECONDS = 0.5
+
 #: How long a plugin may take to tell of the node's limit, in seconds.
 ASK_SECONDS = 2.0
 
@@ -101,6 +104,23 @@ class PodMounting:
             if fresh is not None:
                 self._begin(fresh)
                 self._parts.reconciler.run()
+
+    def refresh(self, uid: str, volumes: Iterable[str]) -> None:
+        """What these volumes of the pod are made of has changed: refresh them, or try again what lacked it (BR-53).
+
+        :param volumes: their names in the pod.
+        """
+        names, pending = frozenset(volumes), self._parts.pending
+        uses = self._parts.services.desired.uses_of_pod(uid)
+        keys = [OperationKey(use.volume, uid) for use in uses if not names.isdisjoint(use.outer_names)]
+        entries = [pending.find(key) for key in keys]
+        if any(entry is not None and entry.running for entry in entries):
+            # What runs may have read what was there before, and would be taken for the refresh.
+            self._parts.later(REFRESH_SECONDS, lambda: self.refresh(uid, names))
+            return
+        for key in keys:
+            pending.reset(key)
+        self.sync((uid,))
 
     def wait_all(self, uids: Sequence[str], timeout: float) -> list[str]:
         """Wait until every used volume of these pods is mounted; returns the UIDs of those that were not in time."""
@@ -243,6 +263,7 @@ class PodMounting:
         """Volumes that cannot be resolved yet are tried again: when their claims change, or else ever more rarely."""
         self._record_problems(record)
         self._claims.follow(record)
+        self._parts.contents.follow(record.pod)
         if record.errors:
             self._tell_unable(record)
             self._parts.later(delay, lambda: self._resolve_again(record, delay), lane=lane_of_pod(record.pod))

@@ -149,6 +149,7 @@ class PodUnmounting:
         self._journal.flush()
         self._parts.populator.forget(uid)
         self._parts.claims.forget(uid)
+        self._parts.contents.forget(uid)
         if claims:
             self._parts.services.control.begin()
         return claims

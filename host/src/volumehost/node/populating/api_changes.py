@@ -1,4 +1,4 @@
-"""Hears from the API of changed claims and CSIDriver objects, so that volumes that wait for them go on at once."""
+"""Hears from the API of changed objects, so that volumes that depend on them are looked at again at once."""
 
 from __future__ import annotations
 
@@ -25,11 +25,18 @@ class ApiChanges:
     """Watches in a thread of its own from the first :meth:`begin` on. Safe for threads.
 
     :param changed: called on that thread with each object that is there, was added, changed or deleted.
+    :param kinds: gives the kinds that are watched.
     """
 
-    def __init__(self, api: Callable[[], ApiClient | None], changed: Callable[[KubeObject], None]) -> None:
+    def __init__(
+        self,
+        api: Callable[[], ApiClient | None],
+        changed: Callable[[KubeObject], None],
+        kinds: Callable[[], Sequence[type[KubeObject]]],
+    ) -> None:
         self._api = api
         self._changed = changed
+        self._kinds = kinds
         self._lock = threading.Lock()
         self._threads: list[threading.Thread] = []
         self._stop = threading.Event()
@@ -43,9 +50,8 @@ class ApiChanges:
             if self._threads or api is None:
                 return
             from volumehost.api.client import MultiKindWatcher
-            from volumehost.api.objects import CSIDriver, PersistentVolumeClaim
 
-            kinds: tuple[type[KubeObject], ...] = (PersistentVolumeClaim, CSIDriver)
+            kinds = self._kinds()
             groups = [kinds] if isinstance(api, MultiKindWatcher) else [(kind,) for kind in kinds]
             self._threads = [
                 threading.Thread(target=self._run, args=(api, group), name="volumehost-changes", daemon=True)
@@ -72,7 +78,7 @@ class ApiChanges:
                 logger.debug("the watch fell behind: all objects are looked at anew")
             except ApiError as error:
                 if not self._stop.is_set():
-                    logger.warning("watching claims failed, it is tried again: %s", error)
+                    logger.warning("watching objects failed, it is tried again: %s", error)
                     self._stop.wait(delay * random.uniform(1, 1.5))  # noqa: S311 - spreads retries, guards nothing
                     delay = min(2 * delay, RETRY_MAXIMUM_SECONDS)
             except Exception:

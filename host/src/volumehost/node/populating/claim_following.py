@@ -43,7 +43,7 @@ class ClaimFollowing:
         self._populator = populator
         self._timers = timers
         self._later = later
-        self._changes = ApiChanges(api, self._object_changed)
+        self._changes = ApiChanges(api, self._object_changed, _kinds)
         self._lock = threading.Lock()
         self._pods: dict[tuple[str, str], set[str]] = {}
         self._arranged = False
@@ -168,3 +168,9 @@ class ClaimFollowing:
             record = self._populator.record(uid)
             if record is not None:
                 self._later(lambda record=record: self.changed(record))  # type: ignore[misc]
+
+
+def _kinds() -> tuple[type[KubeObject], ...]:
+    from volumehost.api.objects import CSIDriver, PersistentVolumeClaim
+
+    return PersistentVolumeClaim, CSIDriver

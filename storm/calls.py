@@ -28,7 +28,7 @@ _SERVICE = {
     "ControllerExpandVolume": "resizer",
 }
 #: The driver's clock begins when a call has come in, the host's deadline when it was sent; on a busy machine that is
-#: some tenths of a second, and as long may it take the host to notice that its time is up, or what came just after that.
+#: some tenths of a second, and as long may it take the host to notice that its time is up, or what came right after.
 _ON_THE_WAY = 0.4
 _NOTICED = 0.25
 _UNDOES = {undone: done for done, undone in OPPOSITE.items()}

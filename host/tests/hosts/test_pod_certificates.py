@@ -1,6 +1,7 @@
 """Certificates of pods: requested, kept, renewed; a signer that refuses or does not answer (KHOST-01)."""
 
 import threading
+import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -69,6 +70,13 @@ def denied(_request):
     return {"conditions": [condition]}
 
 
+def until(condition):
+    deadline, pause = time.monotonic() + 30, threading.Event()
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come about"
+        pause.wait(0.01)
+
+
 @pytest.fixture
 def api(tmp_path):
     with ApiServer() as server:
@@ -117,7 +125,7 @@ def test_key_and_chain_fit_and_are_kept_until_they_are_to_be_renewed(bundle, sig
     clock[0] += 2300
     assert bundle() == (key, chain)
     clock[0] += 200
-    assert bundle()[0] != key
+    until(lambda: bundle()[0] != key)
     assert len(signer.seen) == 2
 
 
@@ -130,6 +138,24 @@ def test_one_that_lives_is_handed_out_while_no_other_can_be_had(bundle, signer, 
     clock[0] += 700
     with pytest.raises(OperationError, match="UnsupportedKeyType: use RSA3072"):
         bundle()
+
+
+def test_nobody_waits_for_a_signer_while_there_is_one_that_lives(api, bundle, signer, clock):
+    """It would hold up the mounts of every pod with such a volume."""
+    signer.answer = issued
+    first = bundle()
+    signer.answer, asked = None, api.get
+    clock[0] += 3000
+    looks = []
+
+    def get(kind, *args, **options):
+        looks.append(kind)
+        clock[0] += kind is PodCertificateRequest  # each look at the request takes a second
+        return asked(kind, *args, **options)
+
+    api.get = get
+    assert bundle() == first
+    assert looks.count(PodCertificateRequest) == 1
 
 
 def test_a_refusal_stands_for_a_while_and_is_not_asked_for_again(bundle, signer, clock):

@@ -92,7 +92,7 @@ class PodCertificates:
         self._kept: dict[_Wanted, _Kept] = {}
 
     def get(self, namespace: str, pod_name: str, pod_uid: str, volume: str, index: int) -> tuple[bytes, bytes]:
-        """(private key, certificate chain), both PEM; one that lives while no new one can be had.
+        """(private key, certificate chain), both PEM; one that lives while no new one can be had, at once.
 
         :raises TransientOperationError: the signer has not answered yet.
         :raises OperationError: it has refused, or the pod has no such source.
@@ -104,12 +104,15 @@ class PodCertificates:
         with kept.lock:
             now = self._clock()
             if kept.key is None or now >= kept.renew_at:
+                lives = kept.key is not None and now < kept.dead_at
                 try:
-                    self._renew(kept, wanted)
+                    # Nobody waits for a signer who has what he needs: a signer that is away would hold up every mount.
+                    self._renew(kept, wanted, wait=0.0 if lives else self._wait)
                 except VolumeHostError as error:
-                    if kept.key is None or now >= kept.dead_at:
+                    if not lives:
                         raise
-                    logger.warning("the certificate is not renewed yet: %s", error)
+                    level = logging.DEBUG if isinstance(error, TransientOperationError) else logging.WARNING
+                    logger.log(level, "the certificate is not renewed yet: %s", error)
             if kept.key is None:
                 raise TransientOperationError("there is no certificate yet", action=wanted.action)
             return kept.key.private, kept.chain
@@ -119,7 +122,7 @@ class PodCertificates:
         with self._lock:
             self._kept = {key: kept for key, kept in self._kept.items() if key.pod_uid != pod_uid}
 
-    def _renew(self, kept: _Kept, wanted: _Wanted) -> None:
+    def _renew(self, kept: _Kept, wanted: _Wanted, *, wait: float) -> None:
         if kept.refusal is not None and self._clock() < kept.refused_until:
             raise kept.refusal
         api = self._api()
@@ -132,7 +135,7 @@ class PodCertificates:
             source = _source(pod, wanted)
             kept.asked_with = new_key(source.key_type)
             kept.request = self._ask(api, pod, source, kept.asked_with)
-        answered = self._answer(api, wanted, kept.request)
+        answered = self._answer(api, wanted, kept.request, wait)
         kept.request = ""
         if answered is None:  # somebody deleted it, or it was too old
             raise TransientOperationError("the request is gone, another one is made", action=wanted.action)
@@ -172,14 +175,14 @@ class PodCertificates:
         )
         return made.metadata.name
 
-    def _answer(self, api: ApiClient, wanted: _Wanted, name: str) -> PodCertificateRequest | None:
+    def _answer(self, api: ApiClient, wanted: _Wanted, name: str, wait: float) -> PodCertificateRequest | None:
         """The request once its signer has answered; None when it is gone.
 
         :raises TransientOperationError: it has not answered in time.
         """
         from volumehost.api.objects import PodCertificateRequest
 
-        deadline = self._clock() + self._wait
+        deadline = self._clock() + wait
         pause = threading.Event()
         delay = 0.1
         while True:
@@ -192,7 +195,7 @@ class PodCertificates:
             left = deadline - self._clock()
             if left <= 0:
                 raise TransientOperationError(
-                    f"the signer {found.spec.signer_name} has not answered within {self._wait:g} s",
+                    f"the signer {found.spec.signer_name} has not answered within {wait:g} s",
                     action=wanted.action,
                     subject=name,
                     hint=f"is it at work? see PodCertificateRequest {wanted.namespace}/{name}",

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from volumehost import MounterArgs
+from volumehost import MounterArgs, Spec
+from volumehost.api.objects import Volume
 from volumehost.errors import (
     MountError,
     OwnershipError,
@@ -245,3 +246,22 @@ def test_a_link_in_its_place_is_never_followed(plugin, make_spec, pod, data_dir,
         tear_down(plugin, pod)
     assert mounts() == []
     assert stat.S_IMODE(os.stat(f"{directory}/elsewhere").st_mode) == 0o700
+
+
+def test_volumes_of_a_pod_share_one_marker_file_and_outlive_each_other(plugin, make_spec, pod, host, mounts):
+    """A file on a disk takes as long as everything else of the set-up: one for all volumes of a pod, by many names."""
+    metas = [f"{host.get_pod_plugin_dir(pod.metadata.uid, plugin.get_plugin_name())}/{name}" for name in "abc"]
+    for name in "abc":
+        plugin.new_mounter(named(make_spec("Memory", "1Mi"), name), pod).set_up(MounterArgs())
+    assert len({os.stat(f"{meta}/{marker}").st_ino for meta in metas for marker in ("on-mount", "ready")}) == 1
+    for name in "abc":  # the first one goes, and the next to come does not find it
+        plugin.new_unmounter(name, pod.metadata.uid).tear_down()
+        assert [os.path.exists(meta) for meta in metas] == [each > name for each in "abc"]
+    plugin.new_mounter(named(make_spec("Memory", "1Mi"), "a"), pod).set_up(MounterArgs())
+    assert sorted(os.listdir(metas[0])) == ["on-mount", "ready"]
+    plugin.new_unmounter("a", pod.metadata.uid).tear_down()
+    assert not mounts()
+
+
+def named(spec: Spec, name: str) -> Spec:
+    return Spec.from_volume(Volume(name=name, empty_dir=spec.volume.empty_dir))

@@ -111,13 +111,31 @@ def write_on_mount_marker(place: VolumePlace, *, new_pod: bool = False) -> bool:
     path = f"{place.meta_dir}/{ON_MOUNT_FILE}"
     try:
         new = make_directories(place.meta_dir, new_parents=2 if new_pod else 0)
-        try:
-            os.mknod(path, stat.S_IFREG | 0o640)
-        except OSError:  # it is there, or the filesystem makes files only so
-            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o640))
+        if not _link_to_last_marker(place.pod_uid, path):
+            try:
+                os.mknod(path, stat.S_IFREG | 0o640)
+            except OSError:  # it is there, or the filesystem makes files only so
+                os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o640))
     except OSError as error:
         raise MountError(error.strerror or str(error), action=f"writing {path}", subject=path) from error
     return new
+
+
+#: The pod whose marker was written last, and where that is.
+_last_marker = "", ""
+
+
+def _link_to_last_marker(pod_uid: str, path: str) -> bool:
+    """Give the marker of another volume of the pod a second name: see :func:`mark_ready`. Whether that is done."""
+    global _last_marker
+    (pod, marker), _last_marker = _last_marker, (pod_uid, path)
+    if pod != pod_uid:
+        return False
+    try:
+        os.link(marker, path, follow_symlinks=False)
+    except OSError:  # that one has gone, say
+        return False
+    return True
 
 
 def has_on_mount_marker(place: VolumePlace) -> bool:
@@ -128,8 +146,8 @@ def has_on_mount_marker(place: VolumePlace) -> bool:
 def mark_ready(place: VolumePlace) -> None:
     """Record that mode and ownership were applied.
 
-    Both markers are empty files, so beside the other one a second name for it will do: on a disk that takes a quarter
-    of the time of a new file.
+    All markers are empty files, so where there is one a second name for it will do: on a disk that takes a quarter of
+    the time of a new file.
     """
     try:
         os.link(f"{place.meta_dir}/{ON_MOUNT_FILE}", f"{place.meta_dir}/{READY_FILE}")

@@ -46,10 +46,10 @@ def bounded_size(limit: int, pod: Pod, allocatable: Mapping[str, int]) -> int:
             action=f"working out the size of a volume in memory for pod {pod.metadata.name}",
             subject=pod.metadata.name,
         )
-    for bound in (pod_memory_limit(pod), limit):
-        if 0 < bound <= size:
-            size = bound
-    return size
+    of_pod = pod_memory_limit(pod)
+    if 0 < of_pod <= size:
+        size = of_pod
+    return limit if 0 < limit <= size else size
 
 
 def pod_memory_limit(pod: Pod) -> int:
@@ -59,13 +59,14 @@ def pod_memory_limit(pod: Pod) -> int:
     others, one at a time, so the largest counts; those that keep running (restartPolicy Always) are added up.
     """
     spec = pod.spec
-    overhead = _bytes(spec.overhead.get("memory", "0"))
     own = _limit(spec.resources)
+    if own <= 0:
+        containers = [*spec.init_containers, *spec.containers]
+        if not containers or any(_limit(container.resources) <= 0 for container in containers):
+            return 0
+    overhead = _bytes(spec.overhead.get("memory", "0"))
     if own > 0:
         return own + overhead
-    containers = [*spec.init_containers, *spec.containers]
-    if not containers or any(_limit(container.resources) <= 0 for container in containers):
-        return 0
     sidecars = 0
     peak = 0
     for container in spec.init_containers:

@@ -8,10 +8,12 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import msgspec
 import pytest
 
 from volumehost.api.kubernetes import Informer, KubernetesClient, Watched
 from volumehost.api.kubernetes.gate import RequestGate
+from volumehost.api.kubernetes.watching import WatchSettings
 from volumehost.api.objects import ConfigMap, Pod
 from volumehost.errors import ApiError, ForbiddenError, ServerUnreachableError
 from volumehost.testing.api_contract.fixtures import PATIENCE
@@ -207,8 +209,6 @@ def test_what_is_old_says_why_from_its_first_moment(server: ApiServer, informer:
 def test_a_silent_connection_was_old_since_its_last_word(
     server: ApiServer, kubernetes_client: KubernetesClient
 ) -> None:
-    from volumehost.api.kubernetes.watching import WatchSettings
-
     kubernetes_client.watches = WatchSettings(silence=0.3, first_byte=5, retry=0.02)
     server.faults.add(Rule(verb="watch", after_events=0, hang=True), Rule(verb="watch", hang=True, times=None))
     informer = Informer(kubernetes_client, Watched(ConfigMap))
@@ -218,6 +218,56 @@ def test_a_silent_connection_was_old_since_its_last_word(
     assert informer.stale_since is not None
     assert informer.stale_since <= time.monotonic() - 0.3
     assert informer.stop(PATIENCE)
+
+
+def test_silence_is_no_failure(
+    server: ApiServer, kubernetes_client: KubernetesClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A server need not send bookmarks: of a kind that nobody changes nothing is heard, with nothing wrong (BR-75)."""
+    kubernetes_client.watches = WatchSettings(silence=0.1, first_byte=5, retry=60)
+    server.faults.add(Rule(verb="watch", after_events=0, hang=True, times=3))
+    informer = Informer(kubernetes_client, Watched(ConfigMap))
+    with caplog.at_level(logging.INFO, "volumehost.api.kubernetes"):
+        informer.start()
+        wait_until(lambda: server.requests.count(verb="watch") >= 4)
+        live(informer)
+    put(server, "a")
+    wait_until(lambda: informer.get("a", "default"))
+    assert server.requests.count(verb="list") == 1
+    assert not caplog.records
+    assert informer.stop(PATIENCE)
+
+
+def test_after_an_error_within_the_stream_all_is_listed_anew(server: ApiServer, informer: Informer[ConfigMap]) -> None:
+    """As the Go client's reflector does: the watch might fail in that place for ever (BR-75)."""
+    server.faults.add(Rule(verb="watch", after_events=0, code=500))
+    informer.start()
+    wait_until(lambda: server.requests.count(verb="list") >= 2)
+    live(informer)
+    server.send_error(code=429)
+    wait_until(lambda: server.requests.count(verb="watch") >= 3)
+    live(informer)
+    assert server.requests.count(verb="list") == 2
+
+
+def test_an_object_that_cannot_be_read_hides_no_other(
+    server: ApiServer, informer: Informer[ConfigMap], caplog: pytest.LogCaptureFixture
+) -> None:
+    names: list[str] = []
+
+    def told(old: ConfigMap | None, new: ConfigMap | None) -> None:
+        assert new is not None
+        names.append(new.metadata.name)
+
+    odd = {"metadata": {"name": "a", "namespace": "default", "uid": "1", "resourceVersion": "1"}, "data": 5}
+    good = odd | {"metadata": {**odd["metadata"], "name": "b"}, "data": {}}  # type: ignore[dict-item]
+    body = {"kind": "ConfigMapList", "apiVersion": "v1", "metadata": {"resourceVersion": "1"}, "items": [odd, good]}
+    server.faults.add(Rule(verb="list", body=msgspec.json.encode(body), content_type="application/json"))
+    informer.add_handler(told)
+    with caplog.at_level(logging.CRITICAL, "volumehost.api.kubernetes.informer"):
+        informer.start()
+        assert informer.wait_for_sync(PATIENCE)
+    assert names == ["b"]
 
 
 def test_selectors_are_the_servers_work(server: ApiServer, kubernetes_client: KubernetesClient) -> None:

@@ -134,6 +134,17 @@ def test_a_connection_that_says_nothing_is_given_up(server: ApiServer, kubernete
     following.end()
 
 
+def test_silence_is_no_failure(server: ApiServer, kubernetes_client: KubernetesClient) -> None:
+    """A server need not send bookmarks, so that a silent connection is replaced without a pause, however often."""
+    kubernetes_client.watches = WatchSettings(silence=0.1, first_byte=5, retry=60)
+    server.faults.add(Rule(verb="watch", after_events=0, hang=True, times=4))
+    following = Following(kubernetes_client)
+    asked(server, 5)
+    put(server, "a")
+    assert following.names(1) == ["a"]
+    following.end()
+
+
 def test_a_bookmark_is_where_it_goes_on(server: ApiServer, following: Following) -> None:
     watching(server)
     server.objects.put({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}})

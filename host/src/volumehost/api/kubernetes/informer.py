@@ -27,7 +27,14 @@ from volumehost.api.kubernetes.reflecting import list_bodies
 from volumehost.api.kubernetes.scope import scope
 from volumehost.api.kubernetes.watching import WatchStream
 from volumehost.api.objects import KubeObject
-from volumehost.errors import ApiError, ForbiddenError, GoneError, KindNotServedError, StoreError
+from volumehost.errors import (
+    ApiError,
+    ForbiddenError,
+    GoneError,
+    KindNotServedError,
+    StoreError,
+    TooManyRequestsError,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -93,7 +100,7 @@ class Informer(Generic[T]):
         self._synced = threading.Event()
         self._thread: threading.Thread | None = None
         self._stream: WatchStream | None = None
-        self._listed = self._opened = False
+        self._listed = self._opened = self._silent = False
         #: Since when what is kept may be old, and what was raised last; together, so that what is old says why.
         self._old: tuple[float | None, ApiError | None] = clock(), None
         #: When a watch that has just failed had heard something last.
@@ -195,7 +202,7 @@ class Informer(Generic[T]):
         while (turn := self._wait_for_turn()) is not None:
             pause = 0.0
             try:
-                self._opened = False
+                self._opened = self._silent = False
                 if not self._listed:
                     self._list()
                 pause = self._watch()
@@ -259,8 +266,11 @@ class Informer(Generic[T]):
                         self.log.announce()
                     if difference is not None:
                         self._tell(self._handlers, difference)
-        except ApiError:
-            self._heard = stream.last_heard
+        except ApiError as error:
+            self._heard, self._silent = stream.last_heard, stream.silent
+            if stream.reported and not isinstance(error, TooManyRequestsError):
+                # It may fail at this place again and again, as with an object that the server cannot read.
+                self._listed = False
             raise
         finally:
             self._stream = None
@@ -280,11 +290,13 @@ class Informer(Generic[T]):
         self._denied.reset()
 
     def _failed(self, error: ApiError) -> float:
-        """Note the failure; the pause that is due."""
+        """Note the failure; the pause that is due: none after a silence, which was long enough."""
         since, former = self._old
         if isinstance(error, GoneError):
             self._listed = False
             logger.info("the watch of %s fell behind: they are listed anew", self.kind.plural)
+        elif self._silent:
+            logger.debug("nothing was heard of %s for long: they are watched anew", self.kind.plural)
         else:
             log = logger.debug if str(error) == str(former) else logger.warning
             log("%s are not kept up to date for now: %s", self.kind.plural, error)
@@ -293,12 +305,12 @@ class Informer(Generic[T]):
         self._old, self._heard = (since, error), None
         if isinstance(error, _DENIED):
             return self._denied.next()
-        return self._backoff.next()
+        return 0.0 if self._silent else self._backoff.next()
 
     def _tell(self, handlers: Sequence[Handler[T]], difference: Difference) -> None:
         for handler in handlers:
-            old, new = (None if body is None else self.read(body) for body in (difference.old, difference.new))
             try:
-                handler(old, new)
+                # Each gets objects of its own; one that cannot be read keeps nobody from hearing of the others.
+                handler(*(None if body is None else self.read(body) for body in (difference.old, difference.new)))
             except Exception:
                 logger.exception("a handler of %s failed", self.kind.plural)

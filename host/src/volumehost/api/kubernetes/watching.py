@@ -24,7 +24,14 @@ from volumehost.api.kubernetes.caller import Caller
 from volumehost.api.kubernetes.codec import RawEvent, bookmark, read_event, read_heading, read_object, split_lines
 from volumehost.api.kubernetes.connection_errors import connection_error
 from volumehost.api.kubernetes.failures import error_of
-from volumehost.errors import ApiError, ServerFailedError, ServerUnreachableError, StoreError, TooManyRequestsError
+from volumehost.errors import (
+    ApiError,
+    ServerFailedError,
+    ServerTimeoutError,
+    ServerUnreachableError,
+    StoreError,
+    TooManyRequestsError,
+)
 
 if TYPE_CHECKING:
     from urllib3 import BaseHTTPResponse
@@ -42,7 +49,8 @@ _QUEUED = 1000
 class WatchSettings:
     """How watches are kept alive, in seconds.
 
-    :param silence: after so long without a word the connection is taken for dead; servers send a bookmark a minute.
+    :param silence: after so long without a word the connection may be dead, and another takes its place; most servers
+        send a bookmark a minute.
     :param first_byte: how long the server may take to begin.
     :param stream: the server is asked to end a stream after this long, up to twice as much at random.
     :param retry: the first pause after a failure, which grows.
@@ -58,6 +66,9 @@ class WatchStream:
     """One connection of a watch. Read by one thread, closed by any.
 
     :param last_heard: the clock's time when the server said something last.
+    :param silent: it was given up because nothing came. That need not mean anything: a server sends bookmarks as it
+        likes, and of a kind that nobody changes it may have none to send.
+    :param reported: the server ended it with an error of its own.
     """
 
     def __init__(
@@ -75,7 +86,7 @@ class WatchStream:
         self._response: BaseHTTPResponse | None = None
         self._closed = False
         self.last_heard = clock()
-        self.opened = False
+        self.opened = self.silent = self.reported = False
 
     def events(
         self,
@@ -112,6 +123,7 @@ class WatchStream:
             for line in split_lines(self._chunks(response)):
                 event = read_event(self._asked.kind, line)
                 if event.type == "ERROR":
+                    self.reported = True
                     raise error_of(self._asked, self._caller.server, 0, event.object)
                 yield event
         finally:
@@ -151,7 +163,9 @@ class WatchStream:
         except Exception as error:
             if self._closed:
                 return
-            raise connection_error(error, self._caller.transport.config, self._asked.action) from error
+            told = connection_error(error, self._caller.transport.config, self._asked.action)
+            self.silent = isinstance(told, ServerTimeoutError)
+            raise told from error
 
 
 def _socket_of(response: BaseHTTPResponse | None) -> socket.socket | None:
@@ -256,6 +270,10 @@ class _Watch:
                 if not self._hand_over(event):
                     return False
         except (ServerUnreachableError, TooManyRequestsError) as error:
+            if stream.silent:
+                return False  # it has been waited for already
+            if stream.opened and time.monotonic() - began >= _SHORT_SECONDS:
+                backoff.reset()
             if not stream.opened and backoff.failures >= _FAILURES:
                 raise
             pause = max(backoff.next(), getattr(error, "retry_after", 0.0))
@@ -263,7 +281,9 @@ class _Watch:
             return False
         if stream.closed:
             raise StoreError("the client has been closed", action=self._asked.action, subject=self._caller.server)
-        if seconds is None and time.monotonic() - began < _SHORT_SECONDS:
+        if time.monotonic() - began >= _SHORT_SECONDS:
+            backoff.reset()
+        elif seconds is None:
             # Servers end streams after minutes: one that ends at once is not well, though it says so politely.
             self._ended.wait(backoff.next())
         return seconds is not None

@@ -78,7 +78,6 @@ RARE = {
     ("patch", "events"): "what happens again",
     ("get", "nodes"): "a write of its status that came too late",
     ("update", "leases"): "a leader that has led for a while",
-    ("get", "configmaps"): "plugins that ask for them",
     ("update", "nodes"): "plugins that attach without VolumeAttachments",
     ("delete", "persistentvolumeclaims"): "claims of pods that are gone, where nobody collects garbage",
     ("get", "persistentvolumeclaims"): "a write of what the watch does not show any more",
@@ -88,7 +87,7 @@ RARE = {
     ("get", "volumesnapshots"): "likewise",
     ("get", "volumesnapshotcontents"): "likewise",
     ("update", "pods/finalizers"): "no request: the admission plugin OwnerReferencesPermissionEnforcement asks for it",
-    ("get", "serviceaccounts"): "pod certificates, for plugins that ask for them",
+    ("get", "serviceaccounts"): "pod certificates",
     ("create", "podcertificaterequests"): "likewise",
     ("get", "podcertificaterequests"): "likewise",
     ("delete", "csinodes"): "a Node of the same name that is another one",
@@ -111,6 +110,7 @@ def test_a_volume_goes_its_whole_way_though_both_are_killed_on_it(world):
     """With the permissions that ``volumehost rbac`` prints: none is missing, none is superfluous."""
     whole_way(world)
     what_else(world)
+    identity(world)
     for user, permissions in ((AGENT, NODE_PERMISSIONS), (CONTROLLER, CONTROLLER_PERMISSIONS)):
         compare(world.server.requests.all(user=user), permissions)
 
@@ -203,6 +203,48 @@ def what_else(world):
     template = {"spec": {**CLAIM["spec"], "storageClassName": "none"}}
     world.run_pod("node-1", "own", volumes=[{"name": "v", "ephemeral": {"volumeClaimTemplate": template}}])
     world.until(lambda: objects.find("persistentvolumeclaims", "own-v"), "a claim of an ephemeral volume")
+
+
+def identity(world):
+    """What a real API server puts into every pod: a token of its account and the cluster's certificate; and more."""
+    bundle = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
+    metadata, spec = {"name": "e.com:ca:a"}, {"signerName": "e.com/ca", "trustBundle": bundle}
+    version = "certificates.k8s.io/v1beta1"
+    world.server.objects.put({"apiVersion": version, "kind": "ClusterTrustBundle", "metadata": metadata, "spec": spec})
+    selected = {"signerName": "e.com/ca", "labelSelector": {}, "path": "by-signer"}
+    sources = [
+        {"clusterTrustBundle": {"name": "e.com:ca:a", "path": "by-name"}},
+        {"clusterTrustBundle": selected},
+        {"secret": {"name": "key"}},
+    ]
+    mount = {"name": "more", "mountPath": "/more"}
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "known", "namespace": "default"},
+        "spec": {
+            "nodeName": "node-1",
+            "securityContext": {"runAsUser": 1000, "fsGroup": 2000},
+            "containers": [{"name": "c", "image": "i", "volumeMounts": [mount]}],
+            "volumes": [{"name": "more", "projected": {"sources": sources}}],
+        },
+    }
+    with connect(world.kubeconfig()) as api:
+        made = api.create(pod)
+    (access,) = (each.name for each in made.spec.volumes if each.name.startswith("kube-api-access-"))
+    volumes = Path(f"{world.nodes['node-1'].root}/pods/{made.metadata.uid}/volumes/kubernetes.io~projected")
+    world.until(lambda: all((volumes / name / "..data").exists() for name in (access, "more")), "the pod's identity")
+    files = {name: (volumes / access / name).read_text() for name in ("token", "ca.crt", "namespace")}
+    assert files["namespace"] == "default"
+    roots = world.server.objects.get("configmaps", "kube-root-ca.crt")["data"]
+    assert files["ca.crt"] == roots["ca.crt"] != ""
+    assert world.server._users.holder(files["token"]) is not None
+    status = (volumes / access / "token").stat()
+    assert (status.st_uid, status.st_gid, status.st_mode & 0o777) == (1000, 2000, 0o640)
+    assert (volumes / "more" / "by-name").read_text() == bundle == (volumes / "more" / "by-signer").read_text()
+    assert (volumes / "more" / "user").read_text() == "acme"
+    world.end_pod("known")
+    world.until(lambda: not volumes.exists(), "the end of the pod")
 
 
 def compare(requests, permissions):

@@ -24,6 +24,7 @@ NODE_PERMISSIONS: Final = (
     Permission("", "serviceaccounts/token", ("create",), "tokens in projected volumes, and for drivers that want them"),
     Permission("", "serviceaccounts", ("get",), "whose certificate it is, of pod certificates in projected volumes"),
     Permission("certificates.k8s.io", "podcertificaterequests", ("create", "get"), "these certificates"),
+    Permission("certificates.k8s.io", "clustertrustbundles", ("get", "list"), "trust anchors in projected volumes"),
     Permission("", "events", ("create", "patch"), "what happened to a pod's volumes, told on the pod"),
     Permission(
         "storage.k8s.io", "csinodes", (*WATCH_AND_GET, "create", "update", "delete"), "the drivers of this node"

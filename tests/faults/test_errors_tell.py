@@ -6,42 +6,37 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from world import NAME, Life, World, until
+from world import NAME, Life, World, refused, until
 
 from volumehost.api.objects import Event, PersistentVolume, PersistentVolumeClaim, VolumeSnapshot
-from volumehost.errors import VolumesFailedError, WaitTimeoutError
 from volumehost_csi_kit.fake import Rule
 
 pytestmark = pytest.mark.root
 
 #: What the wait says that ends, or what there is to be asked, while the call fails.
-Told = Callable[[World, Life], Iterable[str]]
+Told = Callable[[World, Life, str], Iterable[str]]
 
 
-def _mounting(world: World, life: Life) -> Iterable[str]:
-    with pytest.raises((VolumesFailedError, WaitTimeoutError)) as caught:
-        life.mount(timeout=2.5)
-    return caught.value.details
+def _mounting(world: World, life: Life, code: str) -> Iterable[str]:
+    return refused(life.mount, code)
 
 
-def _unmounting(world: World, life: Life) -> Iterable[str]:
-    with pytest.raises(WaitTimeoutError) as caught:
-        life.unmount(timeout=2.5)
-    return caught.value.details
+def _unmounting(world: World, life: Life, code: str) -> Iterable[str]:
+    return refused(life.unmount, code)
 
 
-def _deleting(world: World, life: Life) -> Iterable[str]:
+def _deleting(world: World, life: Life, code: str) -> Iterable[str]:
     life.unmount()
     life.delete()
     return _explained(world, lambda: world.manager.api.get(PersistentVolume, life.volume_name))
 
 
-def _growing(world: World, life: Life) -> Iterable[str]:
+def _growing(world: World, life: Life, code: str) -> Iterable[str]:
     life.wish()
     return _explained(world, life.claim)
 
 
-def _growing_on_the_node(world: World, life: Life) -> Iterable[str]:
+def _growing_on_the_node(world: World, life: Life, code: str) -> Iterable[str]:
     life.wish()
     status = until(
         lambda: [each for each in world.manager.status() if each.name == life.name and each.volumes[0].error], ""
@@ -49,14 +44,14 @@ def _growing_on_the_node(world: World, life: Life) -> Iterable[str]:
     return [status[0].volumes[0].explain()]
 
 
-def _snapping(world: World, life: Life) -> Iterable[str]:
+def _snapping(world: World, life: Life, code: str) -> Iterable[str]:
     from volumehost.api.objects import VolumeSnapshotContent
 
     life.snap()
     return _explained(world, lambda: _content(world, life, VolumeSnapshotContent))
 
 
-def _unsnapping(world: World, life: Life) -> Iterable[str]:
+def _unsnapping(world: World, life: Life, code: str) -> Iterable[str]:
     from volumehost.api.objects import VolumeSnapshotContent
 
     life.unsnap()
@@ -118,7 +113,7 @@ def test_driver_call_code_and_the_next_try_are_told(world: World, code: str, rul
             life.snap()
             until(life.has_snapshot, "the snapshot is ready")
         life.fault(call, rule)
-        lines = list(told(world, life))
+        lines = list(told(world, life, code))
         good = [line for line in lines if all(each in line for each in (NAME, call, code)) and _tells_when(line)]
         return "" if good else f"{call}: {lines}"
 

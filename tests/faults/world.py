@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from volumehost import VolumeManager
 from volumehost.api.objects import (
     PersistentVolume,
@@ -19,7 +21,7 @@ from volumehost.api.objects import (
     VolumeSnapshot,
     VolumeSnapshotContent,
 )
-from volumehost.errors import ObjectNotFoundError
+from volumehost.errors import ObjectNotFoundError, VolumesFailedError, WaitTimeoutError
 from volumehost.loader.events import NoProber
 from volumehost.mount.mountinfo import read_mount_table
 from volumehost_csi.plugin import CSIPlugin
@@ -44,6 +46,18 @@ def until(condition: Callable[[], Any], what: str, seconds: float = 30.0) -> Any
             return value
         assert time.monotonic() < deadline, f"waited {seconds:g} s until {what}"
         pause.wait(0.05)
+
+
+def refused(step: Callable[..., object], *words: str, seconds: float = 60.0) -> list[str]:
+    """Have it tried again and again, for a second each time, until a line of the error has all the words; the lines."""
+    deadline = time.monotonic() + seconds
+    while True:
+        with pytest.raises((VolumesFailedError, WaitTimeoutError)) as caught:
+            step(timeout=1.0)
+        lines = list(caught.value.details)
+        if any(all(word in line for word in words) for line in lines):
+            return lines
+        assert time.monotonic() < deadline, f"waited {seconds:g} s until {words} are told: {lines}"
 
 
 def configure(root: str, **attributes: object) -> None:

@@ -55,11 +55,11 @@ def distributions(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> d
     base = tmp_path_factory.getbasetemp()
     out = (base if worker_id == "master" else base.parent) / "dist"
     built = {}
-    with FileLock(f"{out}.lock", timeout=110):
+    with FileLock(f"{out}.lock", timeout=280):
         for name, directory in DISTRIBUTIONS.items():
             if not (out / name / "built").exists():
                 command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(out / name), str(directory)]
-                done = subprocess.run(command, capture_output=True, text=True, timeout=110, check=False)
+                done = subprocess.run(command, capture_output=True, text=True, timeout=280, check=False)
                 assert done.returncode == 0, done.stdout + done.stderr
                 (out / name / "built").touch()
             (wheel,), (sdist,) = (list((out / name).glob(pattern)) for pattern in ("*.whl", "*.tar.gz"))

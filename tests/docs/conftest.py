@@ -78,11 +78,11 @@ def site(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
     """The site as ``make docs`` builds it: any warning is an error. Built once, also for several test processes."""
     base = tmp_path_factory.getbasetemp()
     out = (base if worker_id == "master" else base.parent) / "site"
-    with FileLock(f"{out}.lock", timeout=110):
+    with FileLock(f"{out}.lock", timeout=280):
         if not (out / "built").exists():
             command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html"]
             command += ["-d", str(out / "trees"), str(REPOSITORY / "docs"), str(out / "html")]
-            done = subprocess.run(command, capture_output=True, text=True, timeout=110, check=False)
+            done = subprocess.run(command, capture_output=True, text=True, timeout=280, check=False)
             assert done.returncode == 0, done.stderr
             (out / "built").touch()
     return out / "html"

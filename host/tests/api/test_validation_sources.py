@@ -47,6 +47,30 @@ GOOD = [
         }
     },
     {
+        "downwardAPI": {
+            "items": [
+                {"path": "x", "resourceFieldRef": {"containerName": "c", "resource": "limits.cpu", "divisor": "1000m"}}
+            ]
+        }
+    },
+    {
+        "downwardAPI": {
+            "items": [
+                {"path": "x", "resourceFieldRef": {"containerName": "c", "resource": "requests.cpu", "divisor": "0"}}
+            ]
+        }
+    },
+    {
+        "downwardAPI": {
+            "items": [
+                {
+                    "path": "x",
+                    "resourceFieldRef": {"containerName": "c", "resource": "limits.hugepages-2Mi", "divisor": "1Mi"},
+                }
+            ]
+        }
+    },
+    {
         "projected": {
             "sources": [
                 {"secret": {"name": "s", "items": [{"key": "k", "path": "one"}]}},
@@ -155,6 +179,48 @@ BAD = [
         },
         "downwardAPI.items[0].resourceFieldRef.divisor",
         "must be a decimal",
+    ),
+    (
+        {
+            "downwardAPI": {
+                "items": [
+                    {
+                        "path": "x",
+                        "resourceFieldRef": {"containerName": "c", "resource": "limits.cpu", "divisor": "1Mi"},
+                    }
+                ]
+            }
+        },
+        "downwardAPI.items[0].resourceFieldRef.divisor",
+        "supported values: '1m', '1'",
+    ),
+    (
+        {
+            "downwardAPI": {
+                "items": [
+                    {
+                        "path": "x",
+                        "resourceFieldRef": {"containerName": "c", "resource": "limits.memory", "divisor": "3"},
+                    }
+                ]
+            }
+        },
+        "downwardAPI.items[0].resourceFieldRef.divisor",
+        "supported values: '1', '1k'",
+    ),
+    (
+        {
+            "downwardAPI": {
+                "items": [
+                    {
+                        "path": "x",
+                        "resourceFieldRef": {"containerName": "c", "resource": "limits.memory", "divisor": "-1"},
+                    }
+                ]
+            }
+        },
+        "downwardAPI.items[0].resourceFieldRef.divisor",
+        "supported values: '1', '1k'",
     ),
     (
         {

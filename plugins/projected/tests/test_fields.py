@@ -138,6 +138,12 @@ def test_payload34_an_unset_limit_is_what_the_node_has(resource, divisor, text):
     assert value(resource, divisor, **{kind: {name: "0"}}) == text
 
 
+def test_a_request_that_is_not_made_is_the_limit():
+    """As an API server has it when a pod is created."""
+    assert value("requests.cpu", "1m", limits={"cpu": "250m"}) == "250"
+    assert value("requests.cpu", "1m", limits={"cpu": "250m"}, requests={"cpu": "100m"}) == "100"
+
+
 def test_payload34_init_and_ephemeral_containers_are_found_too():
     of = {"resources": {"limits": {"cpu": "2"}}, "image": "x"}
     pod = containers(initContainers=[{"name": "first", **of}], ephemeralContainers=[{"name": "debug", **of}])

@@ -29,7 +29,8 @@ def resource_of(pod: Pod, selector: ResourceFieldSelector, allocatable: Callable
     resources = container.resources
     amounts: Mapping[str, str] = {}
     if resources is not None:
-        amounts = resources.limits if which == "limits" else resources.requests
+        # Who has a limit alone requests as much: so an API server fills it in.
+        amounts = resources.limits if which == "limits" else {**resources.limits, **resources.requests}
     amount = _amount(amounts.get(name), name)
     if amount == 0 and which == "limits" and name in _OF_THE_NODE:
         amount = allocatable().get(name, 0)

@@ -27,6 +27,8 @@ from volumehost.api.validation.selectors import label_selector
 FIELD_PATHS = ("metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid")
 _SUBSCRIPT = re.compile(r"metadata\.(labels|annotations)\['(.*)'\]", re.DOTALL)
 _RESOURCE = re.compile(r"(limits|requests)\.(cpu|memory|ephemeral-storage|hugepages-.+)")
+_DIVISORS = {"cpu": ("1m", "1")}
+_DIVISORS_OF_BYTES = ("1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei")
 _MIN_TOKEN_SECONDS = 600
 _MAX_TOKEN_SECONDS = 2**32
 _CERTIFICATE_SECONDS = (3600, 91 * 24 * 3600)
@@ -79,7 +81,15 @@ def downward_api_file(file: DownwardAPIVolumeFile, field: str, problems: Problem
                 "must be limits or requests of cpu, memory, ephemeral-storage or hugepages-<size>",
             )
         if resource.divisor is not None:
-            quantity(resource.divisor, f"{field}.resourceFieldRef.divisor", problems)
+            _divisor(resource.divisor, resource.resource, f"{field}.resourceFieldRef.divisor", problems)
+
+
+def _divisor(text: str, resource: str, field: str, problems: Problems) -> None:
+    """A unit of the resource; 0 stands for none."""
+    divisor, name = quantity(text, field, problems), resource.partition(".")[2]
+    units = _DIVISORS.get(name, _DIVISORS_OF_BYTES)
+    if divisor is not None and divisor and str(divisor) not in units:
+        problems.not_supported(field, text, units)
 
 
 def _field_path(path: str, field: str, problems: Problems) -> None:

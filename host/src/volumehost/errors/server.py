@@ -16,7 +16,12 @@ class ServerUnreachableError(StoreError):
 
 
 class ServerTimeoutError(ServerUnreachableError):
-    """The API server did not answer in time: whether a write arrived is not known."""
+    """The API server, or what is behind it, did not answer in time: whether a write arrived is not known.
+
+    ``retry_after`` in seconds, 0 where it does not say when to ask again.
+    """
+
+    retry_after = 0.0
 
 
 class UnauthorizedError(StoreError):

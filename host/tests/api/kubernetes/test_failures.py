@@ -10,7 +10,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from volumehost.api.kinds import kind_of
 from volumehost.api.kubernetes import KubernetesClient, connect
+from volumehost.api.kubernetes.asking import Asked
+from volumehost.api.kubernetes.failures import error_of
 from volumehost.api.objects import (
     ConfigMap,
     CSINode,
@@ -26,6 +29,7 @@ from volumehost.errors import (
     ApiError,
     ConflictError,
     ForbiddenError,
+    GoneError,
     InvalidObjectError,
     KindNotServedError,
     NotAvailableOnHostError,
@@ -122,6 +126,39 @@ def test_a_server_that_asks_for_patience(server: ApiServer, kubernetes_client: K
     assert kubernetes_client.get(Node, "n1").metadata.name == "n1"
     first, second = server.requests.all(verb="get", resource="nodes")
     assert second.at - first.at >= 0.99
+
+
+@pytest.mark.parametrize(("code", "reason"), [(500, "ServerTimeout"), (504, "Timeout")])
+def test_a_database_that_does_not_answer(
+    server: ApiServer, kubernetes_client: KubernetesClient, code: int, reason: str
+) -> None:
+    """What reads is asked again when the server says when; of a write nobody knows whether it was done."""
+    server.objects.put({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}})
+    server.faults.add(Rule(code=code, reason=reason, retry_after=1, message="please try again", times=2))
+    with pytest.raises(ServerTimeoutError, match="please try again") as caught:
+        kubernetes_client.patch(Node, "n1", {"metadata": {"labels": {"a": "b"}}})
+    assert caught.value.retry_after == 1
+    assert kubernetes_client.get(Node, "n1").metadata.name == "n1"
+    assert (server.requests.count(verb="patch"), server.requests.count(verb="get")) == (1, 2)
+
+
+def test_a_write_is_repeated_only_when_it_was_not_taken(server: ApiServer, kubernetes_client: KubernetesClient) -> None:
+    """A proxy says 503 also when the connection broke after the write had arrived."""
+    server.faults.add(Rule(verb="create", code=503, when="after"), Rule(verb="get", code=503))
+    with pytest.raises(TooManyRequestsError):
+        kubernetes_client.create(ConfigMap(metadata=ObjectMeta(generate_name="c-")))
+    assert server.requests.count(verb="create") == 1
+    (made,) = kubernetes_client.list(ConfigMap).items
+    assert kubernetes_client.get(ConfigMap, made.metadata.name).metadata.uid == made.metadata.uid
+    server.faults.add(Rule(verb="create", code=429), Rule(verb="create", code=503, retry_after=1))
+    kubernetes_client.create(ConfigMap(metadata=ObjectMeta(generate_name="c-")))
+    assert server.requests.count(verb="create") == 4
+
+
+def test_the_reason_says_gone_whatever_the_code() -> None:
+    status = {"kind": "Status", "status": "Failure", "reason": "Expired", "message": "too old resource version"}
+    error = error_of(Asked("watch", kind_of(Node)), "a server", 0, msgspec.json.encode(status))
+    assert isinstance(error, GoneError)
 
 
 def test_patience_has_an_end(server: ApiServer, kubernetes_client: KubernetesClient) -> None:

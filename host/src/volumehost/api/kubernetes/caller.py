@@ -16,19 +16,29 @@ import msgspec
 from volumehost.api.kubernetes.asking import Asked
 from volumehost.api.kubernetes.failures import error_of
 from volumehost.api.kubernetes.transport import Answer, Request, Transport
-from volumehost.errors import ServerTimeoutError, ServerUnreachableError, StoreError, TooManyRequestsError
+from volumehost.errors import ApiError, ServerTimeoutError, ServerUnreachableError, StoreError, TooManyRequestsError
 
 if TYPE_CHECKING:
     from urllib3 import BaseHTTPResponse
 
 _Reply = TypeVar("_Reply", Answer, "BaseHTTPResponse")
 
-#: How long a call waits in all when the server asks for patience (429, 503 with Retry-After), in seconds.
+#: How long a call waits in all when the server asks for patience (429, or 5xx with Retry-After), in seconds.
 PATIENCE_SECONDS = 10.0
 #: What is waited where it does not say how long, doubled each time.
 _FIRST_WAIT_SECONDS = 0.5
 MERGE_PATCH = "application/merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"  # JSON is YAML too
+
+
+def _pause(request: Request, error: ApiError, wait: float) -> float | None:
+    """How long to wait before the request is made again; None: it must not be, or would be of no use."""
+    reads = request.method == "GET"
+    if isinstance(error, TooManyRequestsError):
+        # 503 that does not say when to come back may be a proxy's, whose connection broke after the write had arrived.
+        again = reads or error.status == 429 or error.retry_after
+        return (error.retry_after or wait) if again else None
+    return error.retry_after or None if isinstance(error, ServerTimeoutError) and reads else None
 
 
 class Caller:
@@ -86,10 +96,8 @@ class Caller:
             if 200 <= answer.status < 300:
                 return answer.body
             error = error_of(asked, self.server, answer.status, answer.body, answer.headers)
-            if not isinstance(error, TooManyRequestsError):
-                raise error
-            pause = error.retry_after or wait
-            if self._clock() + pause > deadline:
+            pause = _pause(request, error, wait)
+            if pause is None or self._clock() + pause > deadline:
                 raise error
             if self._closed.wait(pause):
                 raise error

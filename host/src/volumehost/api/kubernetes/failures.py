@@ -25,6 +25,8 @@ from volumehost.errors import (
 
 _USER = re.compile(r'User "([^"]*)" cannot')
 _LONGEST_MESSAGE = 1000
+#: Of a Status within a watch the reason counts more than the code.
+_CODES = {"Expired": 410, "Gone": 410}
 
 
 class Cause(msgspec.Struct):
@@ -74,7 +76,9 @@ def error_of(
 ) -> ApiError:
     """The error for an answer that is none of success. ``code`` 0: only the Status tells (within a watch)."""
     status = read_status(body) or Status()
-    code = code or status.code or 500
+    code = code or _CODES.get(status.reason) or status.code or 500
+    if code == 500 and status.reason == "ServerTimeout":
+        code = 504  # so Kubernetes says that its database did not answer
     action, subject = f"{asked.action} at {server}", asked.subject
     message = status.message[:_LONGEST_MESSAGE] or f"HTTP {code} without a word of explanation"
     match code:
@@ -100,7 +104,9 @@ def error_of(
             busy.status, busy.retry_after = code, _retry_after(status, headers or {})
             return busy
         case 504:
-            return ServerTimeoutError(message, action=action, subject=server)
+            late = ServerTimeoutError(message, action=action, subject=server)
+            late.retry_after = _retry_after(status, headers or {})
+            return late
         case _:
             failed = ServerFailedError(message, action=action, subject=server)
             failed.status = code
@@ -148,6 +154,7 @@ def _conflict(asked: Asked, action: str, status: Status, message: str) -> ApiErr
 
 
 def _retry_after(status: Status, headers: Mapping[str, str]) -> float:
+    # In seconds: a date, which proxies may write, would be as wrong as one of the two clocks.
     text = headers.get("retry-after", "").strip()
     if text.isascii() and text.isdigit():
         return float(text[:6])

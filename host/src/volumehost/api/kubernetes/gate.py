@@ -18,6 +18,7 @@ from volumehost.errors import (
     ForbiddenError,
     KindNotServedError,
     ServerFailedError,
+    ServerTimeoutError,
     ServerUnreachableError,
     StoreError,
     TooManyRequestsError,
@@ -26,6 +27,8 @@ from volumehost.errors import (
 
 #: The first and the longest pause, in seconds.
 FIRST, MOST = 1.0, 15.0
+#: The longest pause that a server may ask for, in seconds: what stands in between may name any.
+LONGEST_WANTED = 300.0
 #: After so many failures in a row calls are not made any more until it is time.
 _PATIENCE = 3
 #: How often waiting informers look whether somebody succeeded, in seconds.
@@ -97,8 +100,8 @@ class RequestGate:
                 return concerns_all
             self._round += 1
             self._error = error
-            wanted = error.retry_after if isinstance(error, TooManyRequestsError) else 0.0
-            self._pause = max(self._backoff.next(), wanted)
+            wanted = error.retry_after if isinstance(error, (TooManyRequestsError, ServerTimeoutError)) else 0.0
+            self._pause = max(self._backoff.next(), min(wanted, LONGEST_WANTED))
             self._closed_until = self._clock() + self._pause
             return True
 

@@ -24,6 +24,7 @@ from volumehost.api.kubernetes.caller import Caller
 from volumehost.api.kubernetes.codec import RawEvent, bookmark, read_event, read_heading, read_object, split_lines
 from volumehost.api.kubernetes.connection_errors import connection_error
 from volumehost.api.kubernetes.failures import error_of
+from volumehost.api.kubernetes.gate import LONGEST_WANTED
 from volumehost.errors import (
     ApiError,
     ServerFailedError,
@@ -276,7 +277,7 @@ class _Watch:
                 backoff.reset()
             if not stream.opened and backoff.failures >= _FAILURES:
                 raise
-            pause = max(backoff.next(), getattr(error, "retry_after", 0.0))
+            pause = max(backoff.next(), min(getattr(error, "retry_after", 0.0), LONGEST_WANTED))
             self._ended.wait(pause if left is None else min(pause, left))
             return False
         if stream.closed:

@@ -7,7 +7,11 @@ import pytest
 from volumehost.errors import RemovalError, UnsafePathError
 from volumehost.hosts.layout import Layout
 from volumehost.node.operations import own_places
-from volumehost.node.operations.own_places import check_place_in_pod, check_place_of_device
+from volumehost.node.operations.own_places import (
+    check_place_in_pod,
+    check_place_of_device,
+    check_place_to_tear_down,
+)
 from volumehost.node.restart.found_on_disk import volume_directories
 
 PLUGIN = "example.com/bind"
@@ -96,6 +100,36 @@ def test_of_a_new_pod_those_who_set_it_up_together_share_a_look(layout, elsewher
     now[0] += 0.011
     with pytest.raises(UnsafePathError):
         check_place_in_pod(layout, "uid-9", PLUGIN, "d", block=False, together=7)
+
+
+@pytest.mark.parametrize("cached", [True, False])
+@pytest.mark.parametrize("level", range(5))
+def test_a_teardown_refuses_a_link_at_any_level(layout, elsewhere, monkeypatch, level, cached):
+    """With the kernel's cache and without."""
+    monkeypatch.setattr(own_places.shared_places(), "cached_lookups_are_safe", lambda: cached)
+    assert not check_place_to_tear_down(layout, "uid-1", PLUGIN, "v", together=0)
+    path, target = [*links(layout, elsewhere), (f"{layout.pod_dir('uid-1')}/plugins", elsewhere)][level]
+    put(path, target)
+    with pytest.raises(UnsafePathError, match="leads elsewhere"):
+        check_place_to_tear_down(layout, "uid-2" if level == 0 else "uid-1", PLUGIN, "v", together=0)
+
+
+def test_those_who_tear_a_pod_down_together_share_a_look_for_subpaths(layout, elsewhere, monkeypatch):
+    """SUBPATH-35: whoever was started later, or comes a moment later, looks anew."""
+    now = [100.0]
+    monkeypatch.setattr(own_places.time, "monotonic", lambda: now[0])
+    assert not check_place_to_tear_down(layout, "uid-1", PLUGIN, "v", together=7)
+    os.makedirs(f"{layout.pod_subpaths_dir('uid-1')}/w/main")
+    assert not check_place_to_tear_down(layout, "uid-1", PLUGIN, "w", together=7)
+    assert check_place_to_tear_down(layout, "uid-1", PLUGIN, "w", together=8)
+    assert not check_place_to_tear_down(layout, "uid-2", PLUGIN, "w", together=8)
+    assert check_place_to_tear_down(layout, "uid-1", PLUGIN, "w", together=0)
+    now[0] += 0.011
+    assert check_place_to_tear_down(layout, "uid-1", PLUGIN, "w", together=7)
+    os.rename(layout.pod_subpaths_dir("uid-1"), elsewhere / "subpaths")
+    os.symlink(elsewhere / "subpaths", layout.pod_subpaths_dir("uid-1"))
+    with pytest.raises(UnsafePathError, match="volume-subpaths"):
+        check_place_to_tear_down(layout, "uid-1", PLUGIN, "w", together=9)
 
 
 def test_a_raw_block_volume_is_a_link_itself_and_its_parents_are_not(layout, elsewhere):

@@ -22,13 +22,18 @@ if TYPE_CHECKING:
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY
 _PLAIN = syscalls.OpenPath(syscalls.RESOLVE_BENEATH | syscalls.RESOLVE_NO_SYMLINKS | syscalls.RESOLVE_NO_XDEV)
 _CACHED = syscalls.OpenPath(syscalls.RESOLVE_BENEATH | syscalls.RESOLVE_NO_SYMLINKS | syscalls.RESOLVE_CACHED)
+#: Of a whole path, whose root directory has no links in it: nearly always enough, and nothing has to be opened before.
+_KNOWN = syscalls.OpenPath(syscalls.RESOLVE_NO_SYMLINKS | syscalls.RESOLVE_CACHED)
 
-#: For how many seconds a pod of which nothing was there is new to those who set its volumes up together. One set-up
-#: alone may take longer than that after its look. To look anew for each of them would take as long as their mounts.
+#: For how many seconds a pod of which nothing was there is new to those who set its volumes up together, and one that
+#: has no subpaths has none for those who tear its volumes down together. One of them alone may take longer than that
+#: after its look. To look anew for each of them would take as long as their mounts.
 _NEW_SECONDS = 0.01
 #: Of the last new pod its directory and the number of the set-ups; and when it was looked for. One is enough, since the
 #: volumes of a pod come one after the other.
 _new_pod: tuple[tuple[str, int], float] = ("", 0), 0.0
+#: The same of the last pod without subpaths: the directory of these, and the number of the teardowns.
+_without_subpaths: tuple[tuple[str, int], float] = ("", 0), 0.0
 
 
 def check_place_in_pod(
@@ -49,14 +54,40 @@ def check_place_in_pod(
     known, since = _new_pod
     if together and known == (directory, together) and time.monotonic() - since < _NEW_SECONDS:
         return
-    places = [(layout.pod_plugin_dir(pod_uid, plugin_name), name)]
-    if block:  # the volume itself is a link, to its device
-        places.append((layout.pod_volume_device_dir(pod_uid, plugin_name), ""))
-    else:
-        volume = layout.pod_volume_dir(pod_uid, plugin_name, name)
-        places += [(os.path.dirname(volume), name), (layout.pod_subpaths_dir(pod_uid), name)]
+    places = _places(layout, pod_uid, plugin_name, name, block=block)
+    if not block:
+        places.append((layout.pod_subpaths_dir(pod_uid), name))
     if not _check(layout, places, within=directory if together else ""):
         _new_pod = (directory, together), time.monotonic()
+
+
+def check_place_to_tear_down(layout: Layout, pod_uid: str, plugin_name: str, name: str, *, together: int) -> bool:
+    """The same for a volume that is taken away, and is no raw block device; whether its pod may have subpaths.
+
+    :param together: the number of the teardowns that were started together, which share a look for subpaths; 0 for a
+        look of one's own.
+    :raises UnsafePathError: a link is in the way.
+    :raises RemovalError: a file is.
+    """
+    global _without_subpaths  # noqa: PLW0603
+    _check(layout, _places(layout, pod_uid, plugin_name, name, block=False))
+    directory = layout.pod_subpaths_dir(pod_uid)
+    known, since = _without_subpaths
+    if together and known == (directory, together) and time.monotonic() - since < _NEW_SECONDS:
+        return False
+    if _check(layout, [(directory, name)], within=directory):
+        return True
+    _without_subpaths = (directory, together), time.monotonic()
+    return False
+
+
+def _places(layout: Layout, pod_uid: str, plugin_name: str, name: str, *, block: bool) -> list[tuple[str, str]]:
+    """What the plugin keeps of the volume, and the volume itself: a directory, and an entry that is to be no link."""
+    if block:  # it is a link itself, to its device
+        volume = layout.pod_volume_device_dir(pod_uid, plugin_name), ""
+    else:
+        volume = os.path.dirname(layout.pod_volume_dir(pod_uid, plugin_name, name)), name
+    return [(layout.pod_plugin_dir(pod_uid, plugin_name), name), volume]
 
 
 def check_place_of_device(layout: Layout, path: str) -> None:
@@ -74,6 +105,10 @@ def _check(layout: Layout, places: list[tuple[str, str]], within: str = "") -> b
 
     :param places: directories, and of each an entry that must be no link either, "" for none.
     """
+    if not within and shared_places().cached_lookups_are_safe():
+        places = [place for place in places if not _is_known_to_be_fine(*place)]
+        if not places:
+            return True
     root = os.open(layout.root_dir, _DIRECTORY | os.O_CLOEXEC)
     try:
         begin = len(layout.root_dir) + 1
@@ -91,6 +126,15 @@ def _check(layout: Layout, places: list[tuple[str, str]], within: str = "") -> b
                 _look_closely(root, directory, relative, name)
     finally:
         os.close(root)
+    return True
+
+
+def _is_known_to_be_fine(directory: str, name: str) -> bool:
+    """Whether the kernel knows at once that no link is in the way, or that nothing is there."""
+    opened = _KNOWN.open(syscalls.AT_FDCWD, f"{directory}/{name}" if name else directory)
+    if opened < 0:
+        return opened == -errno.ENOENT
+    os.close(opened)
     return True
 
 

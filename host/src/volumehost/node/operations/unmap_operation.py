@@ -9,6 +9,7 @@ from volumehost.errors import CapabilityMissingError, FailedPreconditionError, S
 from volumehost.hookspecs import BlockVolumePlugin
 from volumehost.mount.block_path import BlockPathHandler
 from volumehost.node.operations.device_operations import DeviceTeardown
+from volumehost.node.operations.own_places import check_place_in_pod
 from volumehost.node.operations.unmount_operation import PodTeardown
 
 if TYPE_CHECKING:
@@ -44,6 +45,10 @@ class UnmapOperation(PodTeardown):
             steps.enter("unmap-pod-device")
             self._attempt("UnmapVolume.UnmapPodDevice failed", unmapper.unmap_pod_device)
         self._finish(steps, plugin)
+
+    def _check_place(self) -> None:
+        mount, layout = self._mount, self._services.host.layout
+        check_place_in_pod(layout, mount.pod_uid, mount.plugin_name, mount.inner_name, block=True)
 
     def _global_path(self, unmapper: BlockVolumeUnmapper) -> str:
         """Told by the plugin, or else as it was recorded when the device was set up."""

@@ -10,7 +10,7 @@ from volumehost.errors import PluginLookupError, VolumeHostError
 from volumehost.node.execution.pending import OperationKey
 from volumehost.node.journal.format import UNCERTAIN, UNMOUNTING
 from volumehost.node.operations.common import Failure, OperationFailedError, Services, Steps, plugin_user, pod_details
-from volumehost.node.operations.own_places import check_place_in_pod
+from volumehost.node.operations.own_places import check_place_to_tear_down
 
 if TYPE_CHECKING:
     from volumehost.loader.loaded import LoadedPlugin
@@ -59,11 +59,6 @@ class PodTeardown:
             raise self._failure(f"{prefix}.FindPluginByName failed", error) from error
         return plugin
 
-    def _check_place(self) -> None:
-        mount = self._mount
-        layout = self._services.host.layout
-        check_place_in_pod(layout, mount.pod_uid, mount.plugin_name, mount.inner_name, block=mount.is_block)
-
     def _finish(self, steps: Steps, plugin: LoadedPlugin) -> None:
         mount, services = self._mount, self._services
         steps.enter("mark-unmounted")
@@ -103,15 +98,20 @@ class UnmountOperation(PodTeardown):
         unmounter = self._attempt(
             "UnmountVolume.NewUnmounter failed", lambda: plugin.new_unmounter(mount.inner_name, mount.pod_uid)
         )
-        self._attempt("UnmountVolume.TearDown failed", self._check_place)
+        has_subpaths = self._attempt("UnmountVolume.TearDown failed", lambda: self._check_place(steps.together))
         steps.make_intent_durable(required=False)
         steps.enter("clean-subpaths")
-        pod_dir = services.host.layout.pod_dir(mount.pod_uid)
-        self._attempt(  # their bind mounts keep the volume busy (SUBPATH-35)
-            "error cleaning subPath mounts",
-            lambda: services.host.get_subpather().clean_sub_paths(pod_dir, mount.inner_name),
-        )
+        if has_subpaths:  # their bind mounts keep the volume busy (SUBPATH-35)
+            self._attempt("error cleaning subPath mounts", self._clean_subpaths)
         steps.enter("tear-down")
         services.actual.mark_uncertain(mount.volume, mount.pod_uid)
         self._attempt("UnmountVolume.TearDown failed", unmounter.tear_down)
         self._finish(steps, plugin)
+
+    def _check_place(self, together: int) -> bool:
+        mount, layout = self._mount, self._services.host.layout
+        return check_place_to_tear_down(layout, mount.pod_uid, mount.plugin_name, mount.inner_name, together=together)
+
+    def _clean_subpaths(self) -> None:
+        mount, host = self._mount, self._services.host
+        host.get_subpather().clean_sub_paths(host.layout.pod_dir(mount.pod_uid), mount.inner_name)

@@ -21,6 +21,8 @@ class Disks:
         self.calls: list[tuple[str, str, str]] = []
         self.errors: list[BaseException] = []
         self.attachable = True
+        #: Disks whose name it fails to tell.
+        self.nameless: set[str] = set()
         #: While it is not set, attaching waits.
         self.may_attach = threading.Event()
         self.may_attach.set()
@@ -41,6 +43,8 @@ class Disks:
         assert spec.persistent_volume is not None
         source = spec.persistent_volume.spec.gce_persistent_disk
         assert source is not None
+        if source.pd_name in self.nameless:
+            raise RuntimeError("it cannot be told")
         return str(source.pd_name)
 
     @hookimpl

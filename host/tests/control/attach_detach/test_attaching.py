@@ -89,6 +89,22 @@ def test_another_node_gets_it_when_the_first_has_let_go_and_is_told_why_it_waits
     assert cluster.listed("n1") == {}
 
 
+def test_adc_43_a_pod_that_comes_later_is_told_again_why_it_waits(cluster) -> None:
+    cluster.node("n1")
+    cluster.node("n2")
+    cluster.volume("d1")
+    cluster.pod("old", "n1", "d1")
+    plane = cluster.start()
+    cluster.wait_listed("n1", "d1")
+    for name in ("new", "newer"):
+        cluster.pod(name, "n2", "d1")
+        told = lambda name=name: [e for e in cluster.events("FailedAttachVolume") if e.involved_object.name == name]  # noqa: E731
+        cluster.wait(lambda told=told: bool(told()), f"the event of {name}")
+        cluster.end(name)
+        cluster.wait(lambda: len(plane.world.wishes.pairs()) == 1, "nobody to want it there")
+        cluster.settle()
+
+
 def test_what_may_be_shared_is_attached_to_several_nodes(cluster) -> None:
     """UTIL-20."""
     cluster.node("n1")

@@ -102,6 +102,24 @@ def test_a_pod_that_comes_back_keeps_it(attached) -> None:
     assert attached.listed("n1") == {"d1": "/dev/d1"}
 
 
+def test_a_pod_of_which_it_never_becomes_known_what_it_wants_keeps_nothing_for_ever(attached, monkeypatch) -> None:
+    """BR-52: a plugin that always fails for one volume is no reason to keep all others of the node."""
+    from volumehost.control.attach_detach import detaching
+
+    attached.disks.nameless.add("bad")
+    attached.volume("bad")
+    attached.pod("other", "n1", "bad")
+    plane = attached.start()
+    attached.wait(lambda: plane.world.wishes.is_unclear("n1"), "the failure")
+    attached.end("web")
+    attached.uses("n1")
+    attached.settle()
+    assert not detached(attached), "it may be the other pod's"
+    monkeypatch.setattr(detaching, "UNCLEAR_SECONDS", 0.0)
+    attached.uses("n1", "something")
+    attached.wait(lambda: detached(attached), "the detach")
+
+
 def test_a_pod_whose_end_was_told_to_nobody(attached) -> None:
     """ADC-12: it went between two watches. It is looked at from time to time, all the same."""
     from volumehost.control.attach_detach.pods import LOOK_SECONDS, PodWishes

@@ -70,6 +70,15 @@ def test_adc_02_a_node_that_comes_with_attached_volumes(attached) -> None:
     attached.wait_listed("n2")
 
 
+def test_br_78_a_node_made_anew_may_be_another_machine(attached) -> None:
+    """What is believed to be attached to it is asked for at once, not at the next look."""
+    attached.disks.attached.clear()
+    attached.api.delete(Node, "n1")
+    attached.node("n1")
+    attached.wait(lambda: attached.disks.calls == [("attach", "d1", "n1")] * 2, "the disk to be attached to that one")
+    attached.wait_listed("n1", "d1")
+
+
 class OldView:
     """An API whose cache of nodes hears nothing any more."""
 

@@ -73,6 +73,12 @@ class Attaching:
         self._attached(pair, wish, path)
         return VERIFY_SECONDS
 
+    def forget(self, pair: Pair) -> None:
+        """Nobody wants it any more: whoever does later is told anew what keeps it (ADC-43)."""
+        self._counted.forget(pair)
+        with self._lock:
+            self._told.discard(pair)
+
     # --- attaching --------------------------------------------------------------------------------------------------
 
     def _call(self, pair: Pair, wish: Wish, *, is_new: bool) -> str | None:

@@ -38,6 +38,11 @@ class Counted:
             self._end(pair, error)
             raise
 
+    def forget(self, pair: Pair) -> None:
+        """Nobody wants that any more: what was begun neither succeeds nor fails."""
+        with self._lock:
+            self._since.pop(pair, None)
+
     def done(self, pair: Pair) -> None:
         """It has succeeded."""
         self._end(pair, None)

@@ -25,6 +25,9 @@ logger = logging.getLogger(__name__)
 
 #: How long whoever detaches on our behalf may take until that counts as a failure, in seconds (CSI-ATT-15).
 DETACH_SECONDS: Final = 120.0
+#: For how long a volume that nobody is known to want stays because of a pod on its node that may want more than is
+#: known, in seconds. A pod of which that never becomes known must not keep all volumes of its node.
+UNCLEAR_SECONDS: Final = 360.0
 #: How often it is looked at a node of which is not known what its pods want, or that uses the volume, in seconds;
 #: mostly the end of that is told.
 LOOK_SECONDS: Final = 30.0
@@ -47,7 +50,7 @@ class Detaching:
         if facts is not None and not facts.managed:
             world.attachments.remove(pair)  # the node does it itself
             return None
-        if world.wishes.is_unclear(pair.node):
+        if world.wishes.is_unclear(pair.node) and world.attachments.unwanted_for(pair) < UNCLEAR_SECONDS:
             return LOOK_SECONDS
         if known.under_way != DETACHING:
             wait = self._prepare(pair, known)
@@ -63,6 +66,10 @@ class Detaching:
             return self._wait(pair)
         self._detached(pair)
         return None
+
+    def forget(self, pair: Pair) -> None:
+        """Somebody wants it again."""
+        self._counted.forget(pair)
 
     # --- before -----------------------------------------------------------------------------------------------------
 

@@ -21,6 +21,7 @@ OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 class NodeFacts:
     """One node. ``attached`` are the volumes that its status lists as attached, with their device paths."""
 
+    uid: str = ""
     managed: bool = False
     healthy: bool = False
     out_of_service: bool = False
@@ -31,6 +32,7 @@ class NodeFacts:
     def of(cls, node: Node) -> NodeFacts:
         """Those of an object."""
         return cls(
+            uid=node.metadata.uid,
             managed=MANAGED in node.metadata.annotations,
             healthy=any(each.type == "Ready" and each.status == "True" for each in node.status.conditions),
             out_of_service=any(taint.key == OUT_OF_SERVICE for taint in node.spec.taints),

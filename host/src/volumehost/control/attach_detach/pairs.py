@@ -49,7 +49,9 @@ class AttachDetach:
             world.take_over_node(pair.node)
         wish = world.wishes.get(pair)
         if wish is not None:
+            self._detaching.forget(pair)
             return self._attaching.attach(pair, wish)
+        self._attaching.forget(pair)
         attachment = world.attachments.get(pair)
         if attachment is None:
             world.statuses.sync(pair.node)
@@ -67,7 +69,11 @@ class AttachDetach:
             return []
         if now.managed and (bool(now.attached) if before is None else not before.managed):
             return [Pair("", name).key]  # ours from now on, with what others have attached
-        volumes = {*self._world.attachments.of_node(name), *(volume for volume, _ in now.attached)}
+        attached = self._world.attachments.of_node(name)
+        if before is not None and before.uid != now.uid:  # perhaps another machine, to which nothing is attached yet
+            for volume in attached:
+                self._world.attachments.change(Pair(volume, name), looked_at=0.0)
+        volumes = {*attached, *(volume for volume, _ in now.attached)}
         return [Pair(volume, name).key for volume in volumes]
 
     def _of_attachment(self, attachment: VolumeAttachment) -> Iterable[Key]:

@@ -85,7 +85,7 @@ def test_show_start_asks_the_driver_and_what_it_said_is_remembered(drivers) -> N
     told = done.json()
     assert (told["state"], told["origin"]) == ("ready", "installed")
     assert "CREATE_DELETE_VOLUME" in told["capabilities"]["controller"]
-    assert told["manifest"].endswith("csi-driver.yaml")
+    assert told["manifest"].endswith("csi-driver.json")
     with pytest.raises(ProcessLookupError):
         os.kill(told["pid"], 0)
     later = drivers("show", LOOP, "-o", "json").json()

@@ -63,6 +63,11 @@ def test_the_check_finds_what_is_loaded(volumehost, manifest) -> None:
     assert {"msgspec", "yaml", "sqlite3"} <= modules
 
 
+def test_a_manifest_in_json_needs_no_reader_of_yaml(volumehost, manifest) -> None:
+    path = manifest('{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}')
+    assert not is_loaded("yaml", loaded_by(volumehost, "apply", "-f", str(path)))
+
+
 def test_plugins_that_load_heavy_modules_are_not_the_programs_doing(
     volumehost, site, plugin_source: Callable[..., str]
 ) -> None:

@@ -7,8 +7,8 @@ import stat
 from importlib.metadata import entry_points
 
 import pytest
-import yaml
 
+from volumehost.api.manifests import load_manifests
 from volumehost.mount.mounter import LinuxMounter
 from volumehost_csi_kit import csi
 from volumehost_loop_driver import main as main_module
@@ -361,9 +361,8 @@ def test_mounts_outlive_the_process_and_the_next_one_goes_on(start, client, plac
 def test_the_entry_point_and_the_manifest_beside_it() -> None:
     (point,) = [item for item in entry_points(group="volumehost.csi_drivers") if item.name == DRIVER_NAME]
     assert point.load() is main_module.main
-    path = os.path.join(os.path.dirname(main_module.__file__), "csi-driver.yaml")
-    with open(path, encoding="utf-8") as file:
-        objects = {item["kind"]: item for item in yaml.safe_load_all(file)}
+    path = os.path.join(os.path.dirname(main_module.__file__), "csi-driver.json")
+    objects = {manifest.obj.kind: manifest.document for manifest in load_manifests([path])}
     assert objects["CSIDriver"]["metadata"]["name"] == DRIVER_NAME
     assert objects["CSIDriver"]["spec"]["podInfoOnMount"] is True
     assert set(objects["CSIDriver"]["spec"]["volumeLifecycleModes"]) == {"Persistent", "Ephemeral"}

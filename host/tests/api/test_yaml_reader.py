@@ -10,7 +10,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from volumehost.api.yaml_reader import YamlError, read_yaml
+from volumehost.api.yaml_document import YamlError
+from volumehost.api.yaml_reader import read_yaml
 
 LOADERS = [getattr(yaml, "CSafeLoader", yaml.SafeLoader), yaml.SafeLoader]
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from volumehost.api.yaml_reader import YamlDocument, YamlError, read_yaml
+from volumehost.api.yaml_document import YamlDocument, YamlError
 
 
 def read_documents(text: str) -> Iterator[YamlDocument]:
@@ -19,9 +19,15 @@ def read_documents(text: str) -> Iterator[YamlDocument]:
             yield from list(_read_json(text))
         except _NotJsonError:
             # YAML may begin with a brace too, and says better what is wrong.
-            yield from read_yaml(text)
+            yield from _read_yaml(text)
     else:
-        yield from read_yaml(text)
+        yield from _read_yaml(text)
+
+
+def _read_yaml(text: str) -> Iterator[YamlDocument]:
+    from volumehost.api.yaml_reader import read_yaml  # a host with JSON alone does without PyYAML
+
+    return read_yaml(text)
 
 
 class _NotJsonError(Exception):

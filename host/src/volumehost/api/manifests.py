@@ -16,7 +16,7 @@ from volumehost.api.kinds import KINDS, Kind, kind_for
 from volumehost.api.manifest_documents import read_documents
 from volumehost.api.manifest_sources import ManifestText, read_sources
 from volumehost.api.objects import KubeObject
-from volumehost.api.yaml_reader import YamlDocument, YamlError
+from volumehost.api.yaml_document import YamlDocument, YamlError
 from volumehost.errors import InvalidObjectError, ManifestError, UnknownKindError
 
 _LIST_KINDS = {f"{kind.kind}List": kind for kind in KINDS}

@@ -14,6 +14,7 @@ import msgspec
 import yaml
 
 from volumehost.api.decoding import child
+from volumehost.api.yaml_document import YamlDocument, YamlError
 from volumehost.api.yaml_scalars import ScalarError, resolve_plain, resolve_tagged
 
 _MAX_DEPTH = 100
@@ -24,24 +25,6 @@ _COLLECTION_TAGS = {"tag:yaml.org,2002:map", "tag:yaml.org,2002:seq", "!", None}
 
 # The parser in C where PyYAML was built with it: the same events, ten times as fast.
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-
-class YamlError(ValueError):
-    """The text cannot be read; ``line`` counts from 1, 0 when unknown."""
-
-    def __init__(self, reason: str, line: int) -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.line = line
-
-
-class YamlDocument(msgspec.Struct):
-    """One document. ``lines`` maps field paths (``$.spec.volumes[0]``) to lines; both count from 1."""
-
-    value: Any
-    number: int
-    line: int
-    lines: dict[str, int]
 
 
 class _Node(msgspec.Struct):

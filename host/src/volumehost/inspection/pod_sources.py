@@ -90,7 +90,7 @@ def read_pod_list(known: KnownPods, source: str) -> None:
     """
     from volumehost.api.manifest_documents import read_documents
     from volumehost.api.manifest_sources import STDIN, read_sources
-    from volumehost.api.yaml_reader import YamlError
+    from volumehost.api.yaml_document import YamlError
 
     told_at = time.time() if source == STDIN else _modified_at(source)
     count = 0

@@ -61,6 +61,17 @@ def test_the_manifest_lies_beside_the_module_which_is_not_imported(tmp_path):
     assert of_package.manifest() == f"{package}/csi-driver.yaml"
 
 
+def test_a_manifest_may_be_json_and_yaml_comes_first(tmp_path):
+    package = tmp_path / "acme"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    driver = installed_drivers([entry_point("acme:main", location=str(tmp_path))])[NAME]
+    (package / "csi-driver.json").write_text("")
+    assert driver.manifest() == f"{package}/csi-driver.json"
+    (package / "csi-driver.yaml").write_text("")
+    assert driver.manifest() == f"{package}/csi-driver.yaml"
+
+
 def test_a_manifest_in_a_directory_that_many_distributions_share_is_nobodys(tmp_path):
     (tmp_path / "acme.py").write_text("")
     (tmp_path / "csi-driver.yaml").write_text("")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 GROUP = "volumehost.csi_drivers"
 KEEP_ALIVE = "keep-alive"
-MANIFEST_NAME = "csi-driver.yaml"
+MANIFEST_NAMES = ("csi-driver.yaml", "csi-driver.json")
 
 _DOTTED = r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*"
 _VALUE = re.compile(
@@ -122,10 +122,10 @@ def _beside(module: str, location: str) -> str:
             continue
         package = os.path.join(directory, *module.split("."))
         for folder in (package, os.path.dirname(package)):
-            path = os.path.join(folder, MANIFEST_NAME)
             inside = os.path.isfile(os.path.join(folder, "__init__.py")) or folder == package
-            if os.path.isfile(path) and inside:
-                return path
+            for path in (os.path.join(folder, name) for name in MANIFEST_NAMES):
+                if os.path.isfile(path) and inside:
+                    return path
     return ""
 
 

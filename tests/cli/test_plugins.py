@@ -287,3 +287,14 @@ def test_text_from_plugins_cannot_steer_the_terminal(volumehost, site, plugin_so
         done = volumehost("plugins", command, environment=site.environment)
         assert "\x1b" not in done.out + done.err
         assert "\\x1b[2Jgone" in done.out
+
+
+@pytest.mark.parametrize("command", ["list", "check"])
+def test_a_switch_that_names_nothing_installed_is_told(volumehost, command: str) -> None:
+    """A misspelled name would otherwise exclude nothing without a word; one of a driver is no mistake."""
+    environment = {"VOLUMEHOST_PLUGINS_DISABLE": "volumehost-cis,volumehost-loop-driver,volumehost-hostpath"}
+    done = volumehost("plugins", command, environment=environment)
+    assert done.code == 0
+    assert done.err == (
+        "note: VOLUMEHOST_PLUGINS_DISABLE names volumehost-cis, which no installed plugin or driver is called\n"
+    )

@@ -103,3 +103,13 @@ def test_a_defect_is_called_one_and_its_traceback_is_shown_at_vv_only(capsys: py
 def test_an_interrupt_is_one_word_also_at_vv(capsys: pytest.CaptureFixture[str]) -> None:
     assert report(click.Abort(), asking(2)) == 130
     assert capsys.readouterr().err == "interrupted\n"
+
+
+def test_the_choices_of_an_argument_that_is_missing_stand_in_one_line() -> None:
+    @click.command()
+    @click.argument("shell", type=click.Choice(["bash", "zsh"]))
+    def command(shell: str) -> None: ...
+
+    with pytest.raises(click.UsageError) as caught:
+        command.main([], standalone_mode=False)
+    assert next(error_lines(caught.value)) == "error: missing argument '{bash|zsh}'. Choose from: bash, zsh"

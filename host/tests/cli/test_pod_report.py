@@ -61,7 +61,7 @@ def test_br83_so_is_one_that_nothing_is_done_about() -> None:
     )
     assert lines == [
         "default/web: volume a: lost, it was mounted, and the kernel no longer shows it",
-        "default/web: volume b: not-mounted, nobody has mounted it yet",
+        "default/web: volume b: not-mounted, it is wanted, and not mounted at present",
         "default/web: volume c: pending",
     ]
 

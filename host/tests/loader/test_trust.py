@@ -133,3 +133,16 @@ def test_the_projects_own_distributions_may_use_the_reserved_namespace():
         assert TrustPolicy().name_faults("kubernetes.io/x", Origin(distribution, "1", "x")) == []
     assert TrustPolicy().name_faults("kubernetes.io/x", Origin("volumehost-hostpath2", "1", "x"))
     assert TrustPolicy().name_faults("example.com/x", Origin("anything", "1", "x")) == []
+
+
+@pytest.mark.parametrize(
+    ("policy", "unmatched"),
+    [
+        (TrustPolicy(), ()),
+        (TrustPolicy(deny=("acme-*", "example.com/disk", "disk", "acme-disk")), ()),
+        (TrustPolicy(deny=("acme-dsk",)), ("acme-dsk",)),
+        (TrustPolicy(allow=("acme-disk", "other.org/cloud"), deny=("x",)), ("other.org/cloud", "x")),
+    ],
+)
+def test_entries_that_name_nothing_installed(policy, unmatched):
+    assert policy.unmatched([("acme-disk", "disk", "example.com/disk")]) == unmatched

@@ -81,7 +81,7 @@ def test_br71_containers_get_the_volumes_own_directory_or_nothing(manager, bind,
             try:
                 (mount,) = node.container_mounts(status)[0].mounts
             except UnsafePathError as error:
-                refused.add(str(error))
+                refused.add(error.reason)
                 continue
             given += 1
             bound.add(identity(mount.host_path))

@@ -201,3 +201,18 @@ def test_a_mount_that_a_link_leads_to_is_not_lost(manager, bind, nfs, root, tmp_
     assert [volume.state for volume in read_status(root).pods[0].volumes] == ["mounted", "mounted"]
     syscalls.umount2(str(disk), 0)
     assert [volume.state for volume in read_status(root).pods[0].volumes] == ["lost", "lost"]
+
+
+def test_br57_a_pod_that_only_its_directory_tells_of_is_uncertain(manager, bind, nfs, root):
+    """With the journal lost, or made anew by a command for another pod: never "not mounted" of what is mounted."""
+    with manager(bind(), enter=False) as node:
+        node.mount_pod(_pod(nfs("a"), name="one"), timeout=20)
+        node.mount_pod(_pod(nfs("a"), name="two"), timeout=20)
+        node.api.create({"apiVersion": "v1", "kind": "Pod", **_pod(nfs("a"), name="new")})
+    os.unlink(f"{root}/volumes.journal")
+    states = {pod.name: _volumes(read_status(root), pod.name)["a"].state for pod in read_status(root).pods}
+    assert states == {"one": "uncertain", "two": "uncertain", "new": "not-mounted"}
+    with manager(bind(), enter=False) as node:
+        node.unmount_pod("one", timeout=20)
+        node.unmount_pod("two", timeout=20)
+    assert [pod.name for pod in read_status(root).pods] == ["new"]

@@ -128,7 +128,8 @@ def _details(error: errors.VolumeHostError) -> Sequence[str]:
 
 
 def _usage_lines(error: click.UsageError) -> Iterator[str]:
-    message = error.format_message().strip()
+    # click puts each choice on a line of its own.
+    message = error.format_message().strip().replace("\n\t", " ")
     yield f"error: {printable(message[:1].lower() + message[1:]).removesuffix('.')}"
     if error.ctx is not None:
         yield from error.ctx.get_usage().splitlines()

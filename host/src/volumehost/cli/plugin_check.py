@@ -9,7 +9,7 @@ import click
 from volumehost.cli.command import Command
 from volumehost.cli.complete import plugin_names
 from volumehost.cli.options import Settings, shared_options
-from volumehost.cli.plugin_report import as_data, inspect_plugins, origin_of, state_of
+from volumehost.cli.plugin_report import as_data, inspect_plugins, origin_of, state_of, tell_of_unmatched
 from volumehost.cli.plugin_show import select
 from volumehost.cli.streams import plugins_print_to_stderr
 from volumehost.cli.tables import format_table, printable
@@ -56,6 +56,7 @@ def _examined(settings: Settings) -> tuple[list[PluginStatus], list[MultiplePlug
         manager = inspect_plugins(host)
         try:
             conflicts = examine(manager)
+            tell_of_unmatched(manager)
             return manager.plugins(), conflicts
         finally:
             manager.close()

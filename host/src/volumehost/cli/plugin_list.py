@@ -6,7 +6,7 @@ import click
 
 from volumehost.cli.command import Command
 from volumehost.cli.options import Settings, shared_options
-from volumehost.cli.plugin_report import as_data, inspect_plugins, state_of
+from volumehost.cli.plugin_report import as_data, inspect_plugins, state_of, tell_of_unmatched
 from volumehost.cli.tables import format_table
 
 
@@ -27,7 +27,9 @@ def list_plugins(settings: Settings) -> None:
     A plugin is active, denied by the trust policy or an environment switch, failed with its cause, in conflict with
     another of its name, or set aside because it misbehaved. Denied plugins are not imported.
     """
-    statuses = inspect_plugins().plugins()
+    manager = inspect_plugins()
+    tell_of_unmatched(manager)
+    statuses = manager.plugins()
     if settings.output == "table":
         rows = [
             (status.name, status.distribution, status.version, _short(status.interfaces), state_of(status))

@@ -8,7 +8,10 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from volumehost.cli.streams import plugins_print_to_stderr
+from volumehost.cli.tables import printable
 from volumehost.loader.manager import VolumePluginManager
 from volumehost.loader.prober import EntryPointProber
 
@@ -26,6 +29,21 @@ def inspect_plugins(host: VolumeHost | None = None) -> VolumePluginManager:
     with plugins_print_to_stderr():
         manager.init_plugins(prober=EntryPointProber(), host=host)
     return manager
+
+
+def tell_of_unmatched(manager: VolumePluginManager) -> None:
+    """Tell on stderr what the environment switches name and nothing that is installed is called."""
+    trust = manager.trust
+    if not trust.allow and not trust.deny:
+        return
+    from volumehost.loader.entry_points import InstalledEntryPoints
+    from volumehost.loader.trust import ENV_DISABLE, ENV_ONLY, TrustPolicy
+
+    names = [(status.distribution, status.entry_point, status.name) for status in manager.plugins()]
+    drivers = InstalledEntryPoints(TrustPolicy()).of("volumehost.csi_drivers")
+    for item in trust.unmatched([*names, *((each.distribution, each.name) for each in drivers)]):
+        switch = ENV_DISABLE if item in trust.deny else ENV_ONLY
+        click.echo(f"note: {switch} names {printable(item)}, which no installed plugin or driver is called", err=True)
 
 
 def state_of(status: PluginStatus) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from volumehost.loader.names import RESERVED_PREFIX, is_reserved
@@ -46,6 +46,15 @@ class TrustPolicy(NamedTuple):
         if allow == ("none",):
             allow = ()
         return cls(allow=allow, deny=_split(values.get(ENV_DISABLE, "")))
+
+    def unmatched(self, installed: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
+        """The entries of both lists that name nothing of what is installed: perhaps they are misspelled.
+
+        :param installed: of each plugin and driver its distribution, entry point and, where it is known, name.
+        """
+        known = list(installed)
+        items = dict.fromkeys((*(self.allow or ()), *self.deny))
+        return tuple(item for item in items if not any(_matches_before_import(item, names) for names in known))
 
     def reason_not_to_import(self, distribution: str, entry_point: str) -> str:
         """Why a plugin must not be imported, "" when it may."""

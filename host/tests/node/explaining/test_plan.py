@@ -307,3 +307,13 @@ def test_to_unmount_what_was_never_mounted_takes_nothing(
     told = plan_unmount("web", bind(), disk())
     assert [volume_of(told, name).state for name in ("broken", "no")] == ["done", "done"]
     assert _phases(volume_of(told)) == ["unmount-device", "detach"]
+
+
+def test_br57_what_a_lost_journal_leaves_uncertain_is_planned_to_be_torn_down(
+    manager, bind, nfs, pod_with, plan_unmount, root
+):
+    with manager(bind(), enter=False) as node:
+        node.mount_pod(pod_with(nfs("v")), timeout=20)
+    os.unlink(f"{root}/volumes.journal")
+    (volume,) = plan_unmount("web", bind()).volumes
+    assert (volume.state, [step.phase for step in volume.steps]) == ("to-do", ["subpaths", "tear-down"])

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Iterable, Iterator
+from pathlib import PurePosixPath
 
 from volumehost.inspection.context import Context
 from volumehost.inspection.kinds import (
@@ -35,8 +38,17 @@ def findings_of_records(
         Finding(KEPT_COPY, Severity.INFO, path, advice="remove it when nobody needs it any more") for path in files.kept
     )
     yield from (Finding(STALE_SOCKET, Severity.INFO, path, "", ("a connection is refused",)) for path in files.sockets)
-    for path, why in context.survey.problems:
-        yield Finding(UNREADABLE, Severity.WARNING, path, "", (why,))
+    yield from unreadable_places(context.survey.problems)
+
+
+def unreadable_places(problems: Iterable[tuple[str, str]]) -> Iterator[Finding]:
+    """Each place once, and nothing below a place that could not be looked at for the same reason."""
+    told: set[tuple[str, str]] = set()
+    for path, why in sorted(set(problems)):
+        if not any((str(above), why) in told for above in PurePosixPath(path).parents):
+            told.add((path, why))
+            denied = why == os.strerror(errno.EACCES)
+            yield Finding(UNREADABLE, Severity.WARNING, path, "", (why,), advice="run it as root" if denied else "")
 
 
 def _journal(context: Context) -> Iterator[Finding]:

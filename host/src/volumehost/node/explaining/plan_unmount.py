@@ -44,14 +44,15 @@ def plan_unmount(api: ApiClient, host: NodeHost, name: str, namespace: str) -> P
 def _of_volume(facts: VolumeFacts) -> VolumePlan:
     status = facts.status
     # What was never mounted for the pod may be attached or staged for it all the same.
-    absent = not status.unique_name or (status.state == "failed" and status.operation in MOUNTING_OPERATIONS)
+    unknown = not status.unique_name and status.state != "uncertain"
+    absent = unknown or (status.state == "failed" and status.operation in MOUNTING_OPERATIONS)
     skipped = {REMOVE, SUBPATHS, TEAR_DOWN} if absent else {REMOVE}
     steps = [
         PlannedStep(phase.name, phase.text, next(iter(sorted({name for name, _ in phase.steps})), ""))
         for phase in unmount_sequence(facts.kind)
         if phase.name not in skipped
     ]
-    if not status.unique_name or not steps:
+    if unknown or not steps:
         return VolumePlan(status.volume, "unused" if status.state == "unused" else "done", status.plugin)
     users, _ = busy_words(status.path, DeadlineRunner()) if status.mounted else ([], [])
     shared = f"pod {', '.join(facts.kind.shared_with)} has it too, so it stays on the node"

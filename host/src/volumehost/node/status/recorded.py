@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Mapping
@@ -50,12 +51,16 @@ class NodeStatus:
 
 @dataclass(frozen=True, slots=True)
 class Witnesses:
-    """What a recorded state is held against: the kernel's mounts, the present boot, and whether a manager works."""
+    """What a recorded state is held against: the kernel's mounts, the present boot, and whether a manager works.
+
+    ``unrecorded``: the uids of pods that the journal does not know, and whose directories hold volumes all the same.
+    """
 
     mounted: frozenset[str]
     same_boot: bool
     at_work: bool
     now: float
+    unrecorded: frozenset[str] = frozenset()
 
     def volume(self, name: str, record: Record) -> VolumeStatus:
         """The status of one volume from its record."""
@@ -121,9 +126,27 @@ def read_status(root_dir: str | os.PathLike[str], *, api: ApiClient | None = Non
         same_boot=not journal.boot_id or journal.boot_id == read_boot_id(),
         at_work=pid is not None,
         now=time.time(),
+        unrecorded=_unrecorded(layout, journal, pods) if pid is None else frozenset(),
     )
     found = recorded_status(journal, pods, witnesses)
     return NodeStatus(root, tuple(found), pid, tuple(notes))
+
+
+def _unrecorded(layout: Layout, journal: JournalContents, pods: list[Pod]) -> frozenset[str]:
+    """Of which pods a damaged or lost journal tells nothing, and the directories something (BR-57)."""
+    known = {uid for _, uid in journal.entries}
+    return frozenset(
+        pod.metadata.uid
+        for pod in pods
+        if pod.metadata.uid not in known and _has_volumes(layout.pod_volumes_dir(pod.metadata.uid))
+    )
+
+
+def _has_volumes(directory: str) -> bool:
+    """By names alone: what is mounted there need not answer."""
+    with contextlib.suppress(OSError):
+        return any(os.listdir(f"{directory}/{plugin}") for plugin in os.listdir(directory))
+    return False
 
 
 def recorded_status(journal: JournalContents, pods: list[Pod], witnesses: Witnesses) -> list[PodStatus]:
@@ -183,6 +206,8 @@ def _of_pod(pod: Pod, records: list[Record], of_pod: Record, witnesses: Witnesse
             volumes.append(VolumeStatus(volume.name, "unused"))
         elif volume.name in problems:
             volumes.append(VolumeStatus(volume.name, "pending", error=str(problems[volume.name])))
+        elif pod.metadata.uid in witnesses.unrecorded:
+            volumes.append(VolumeStatus(volume.name, "uncertain"))
         else:
             volumes.append(VolumeStatus(volume.name, "not-mounted"))
     volumes += [witnesses.volume(name, record) for name, record in by_name.items()]

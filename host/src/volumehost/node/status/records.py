@@ -19,7 +19,7 @@ class VolumeStatus:
     ``state``: ``mounted``; ``mounting`` or ``unmounting`` while that operation runs; ``failed`` when it failed and
     is tried again in ``retry_in``; ``pending`` when it cannot start yet, for the reason in ``error``; ``waiting``
     when its plugin or its storage driver is not there; ``uncertain`` when a restart or a failure left it open;
-    ``lost`` when it was mounted and the kernel no longer shows it; ``not-mounted`` when nobody has mounted it yet;
+    ``lost`` when it was mounted and the kernel no longer shows it; ``not-mounted`` when it is wanted and not mounted;
     ``unused`` when no container uses it, so it is never mounted. ``age``: how long the operation has been running.
     ``mounted``: whether the kernel shows a mount there, None where none is expected. ``progress``: how far a long
     step is (``ownership, 12,340 entries``). ``where``: once the operation has run for more than a second, where its
@@ -77,7 +77,7 @@ class VolumeStatus:
 #: What a state means of a volume that nothing is done about and nothing else is known of.
 _MEANINGS = {
     "lost": "it was mounted, and the kernel no longer shows it",
-    "not-mounted": "nobody has mounted it yet",
+    "not-mounted": "it is wanted, and not mounted at present",
     "uncertain": "a restart or a failure has left open whether it is mounted",
 }
 

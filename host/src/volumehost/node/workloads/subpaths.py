@@ -26,6 +26,12 @@ _TOLD: Final = {
     errno.ETIMEDOUT: "the volume does not answer",
 }
 
+#: Says no more either: the same for whatever stands in the way.
+_ADVICE: Final = (
+    "no part of a subPath may be a link that leads out of the volume, or anything but a directory before the last; "
+    "the log tells details from -vv on"
+)
+
 
 class Subpaths:
     """The subpaths of one container of a pod."""
@@ -99,4 +105,6 @@ def _checked(text: str, shown: str) -> str:
 def _hidden(message: str, volume: str, error: Exception) -> UnsafePathError:
     logger.debug("%s: %s", message, error)
     numbers = [number for each in error_chain(error) if (number := getattr(each, "errno", None)) in _TOLD]
-    return UnsafePathError(f"{message}: {_TOLD[numbers[0]]}" if numbers else message, subject=volume)
+    if numbers:
+        return UnsafePathError(f"{message}: {_TOLD[numbers[0]]}", subject=volume)
+    return UnsafePathError(message, subject=volume, hint=_ADVICE)

@@ -174,12 +174,21 @@ class WorkingNode:
         return self.host.get_kube_client().get(Node, "node-a")
 
     def close(self) -> None:
-        self.registration.stop(10)
+        self.registration.stop(30)
         self.store.close()
 
 
 @pytest.fixture
-def make_node(short_dir) -> Iterator[Callable[..., WorkingNode]]:
+def new_threads() -> Callable[[str], list[str]]:
+    """The names that begin so, of the threads that the test has started and that have not ended."""
+    before = set(threading.enumerate())
+    return lambda start: [
+        each.name for each in threading.enumerate() if each not in before and each.name.startswith(start)
+    ]
+
+
+@pytest.fixture
+def make_node(short_dir, new_threads) -> Iterator[Callable[..., WorkingNode]]:
     made: list[WorkingNode] = []
 
     def make(host: StandaloneHost, *, start: bool = True) -> WorkingNode:
@@ -192,7 +201,7 @@ def make_node(short_dir) -> Iterator[Callable[..., WorkingNode]]:
     yield make
     for each in made:
         each.close()
-    assert not [thread.name for thread in threading.enumerate() if thread.name.startswith("volumehost-reg")]
+    assert not new_threads("volumehost-reg")
 
 
 @pytest.fixture

@@ -76,12 +76,12 @@ class World:
 
 
 @pytest.fixture
-def world() -> Iterator[World]:
+def world(new_threads) -> Iterator[World]:
     world = World()
     world.updater.start()
     yield world
-    world.updater.stop(10)
-    assert not [each.name for each in threading.enumerate() if each.name == "volumehost-allocatable"]
+    world.updater.stop(30)
+    assert not new_threads("volumehost-allocatable")
 
 
 @pytest.fixture

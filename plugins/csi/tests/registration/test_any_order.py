@@ -239,7 +239,7 @@ class ManagerAndDisk(Disk):
         self.manager.start()
 
     def end_watching(self) -> None:
-        self.manager.stop(10)
+        self.manager.stop(30)
 
     @rule()
     def settle(self) -> None:

@@ -229,7 +229,7 @@ def test_a_handler_sees_its_calls_in_order(short_dir, plugin, wait_until) -> Non
         wait_until(lambda: not list(manager.total_plugins()), "gone")
         wait_until(lambda: not manager._running, "idle")
     finally:
-        manager.stop(10)
+        manager.stop(30)
     assert handler.calls == ["validate x.example.com", "register x.example.com", "deregister x.example.com", "close"]
     manager.start()
     assert manager._thread is None or not manager._thread.is_alive(), "a stopped manager stays stopped"
@@ -251,7 +251,7 @@ def test_a_name_that_becomes_free_while_it_is_refused_is_not_missed(short_dir, p
         plugin(f"{short_dir}/registry/a.sock")
         wait_until(lambda: [each.state for each in manager.statuses()] == ["registered"], "registered")
     finally:
-        manager.stop(10)
+        manager.stop(30)
 
 
 def test_who_listens_is_told_of_changes(node, plugin, wait_until) -> None:

@@ -59,7 +59,7 @@ def test_a_host_that_ends_takes_no_driver_out(api_node, plugin) -> None:
     """CSI-RAPI-12 is for a plugin that cannot be told; here it is the host that goes, and the next one asks again."""
     fake = plugin(api_node.socket("a-reg.sock"), held="NotifyRegistrationStatus")
     assert fake.statuses.get(timeout=20) == (True, "")
-    api_node.registration.stop(10)
+    api_node.registration.stop(30)
     assert [each.name for each in api_node.csi_node().spec.drivers] == [A]
 
 

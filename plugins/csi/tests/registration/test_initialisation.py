@@ -47,13 +47,13 @@ def test_it_goes_on_trying_and_never_ends_the_process(host, wait_until, monkeypa
     starting.stop()
 
 
-def test_it_can_be_stopped_while_it_waits(host, wait_until) -> None:
+def test_it_can_be_stopped_while_it_waits(new_threads, host, wait_until) -> None:
     node_info = Failing(host)
     starting = CSINodeInitialisation(host, node_info)
     starting.start()
     wait_until(lambda: node_info.tries, "an attempt")
-    starting.stop(10)
-    assert not [each.name for each in threading.enumerate() if each.name == "volumehost-csinode"]
+    starting.stop(30)
+    assert not new_threads("volumehost-csinode")
     assert host.kubelet_error is not None
 
 

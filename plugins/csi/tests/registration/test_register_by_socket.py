@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import socket
-import threading
 
 import pytest
 
@@ -153,16 +152,18 @@ def test_a_driver_that_hangs_holds_up_no_other(node, plugin, wait_until) -> None
         node.wait_registered(f"h{n}.example.com")
 
 
-def test_ending_does_not_wait_for_a_driver_that_hangs(make_node, bare_host, plugin, wait_until) -> None:
+def test_ending_does_not_wait_for_a_driver_that_hangs(new_threads, make_node, bare_host, plugin, wait_until) -> None:
     node = make_node(bare_host)
     fake = plugin(node.socket("a-reg.sock"), held="NodeGetInfo")
     wait_until(lambda: "NodeGetInfo" in fake.calls, "NodeGetInfo")
     node.close()
-    assert not [each.name for each in threading.enumerate() if each.name.startswith("volumehost-")]
+    assert not new_threads("volumehost-")
     assert fake.statuses.empty(), "a plugin is not refused because the host ends"
 
 
-def test_ending_does_not_wait_for_what_does_not_answer(make_node, bare_host, short_dir, wait_until) -> None:
+def test_ending_does_not_wait_for_what_does_not_answer(
+    new_threads, make_node, bare_host, short_dir, wait_until
+) -> None:
     """CSI-RAPI-05: something listens and says nothing."""
     node = make_node(bare_host)
     with socket.socket(socket.AF_UNIX) as listener:
@@ -172,7 +173,7 @@ def test_ending_does_not_wait_for_what_does_not_answer(make_node, bare_host, sho
         connection, _ = listener.accept()
         with connection:
             node.close()
-    assert not [each.name for each in threading.enumerate() if each.name.startswith("volumehost-")]
+    assert not new_threads("volumehost-")
 
 
 def test_drivers_stay_registered_when_the_registrar_is_asked_by_others_too(node, plugin) -> None:

@@ -19,6 +19,7 @@ PAGES = [
     "explain-and-plan.md",
     "kubernetes.md",
     "inspect-and-repair.md",
+    "volumes/projected.md",
 ]
 #: Programs of Debian's packages that a page uses besides our own.
 PROGRAMS = {"containers.md": ["bwrap", "crun"]}

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +136,54 @@ def test_a_plugin_is_told_what_it_is_for(tmp_path: Path) -> None:
         "kind": "ExecCredential",
         "spec": {"interactive": False, "cluster": {"server": "https://one.example.com"}},
     }
+
+
+def test_a_plugin_is_told_the_authority_of_a_file_too(tmp_path: Path) -> None:
+    says(tmp_path, token="t")
+    (tmp_path / "clusters").mkdir()
+    (tmp_path / "clusters" / "ca.crt").write_bytes(b"authority")
+    cluster = Cluster(server="https://one.example.com", certificate_authority="ca.crt")
+    config = plugin(tmp_path, "", provide_cluster_info=True)
+    found = ExecCredentials(config, cluster, f"{tmp_path}/config", "a test", cluster_file=f"{tmp_path}/clusters/config")
+    found.headers()
+    (told,) = runs(tmp_path)
+    assert told["spec"]["cluster"]["certificate-authority-data"] == base64.b64encode(b"authority").decode()
+
+
+def test_a_plugin_of_certificates_runs_once_for_all_that_were_refused(tmp_path: Path) -> None:
+    says(tmp_path, clientCertificateData="certificate", clientKeyData=SECRET)
+    found = credentials(tmp_path, plugin(tmp_path, ""))
+    refused = found.headers()
+    for _thread in range(3):
+        assert found.refresh(refused)
+    assert len(runs(tmp_path)) == 2
+
+
+def test_a_plugin_at_a_terminal_can_be_answered(tmp_path: Path) -> None:
+    """What it asks is seen by whom it asks."""
+    says(tmp_path, token="t")
+    path = tmp_path / "asking"
+    path.write_text(
+        f'#!/bin/sh\necho "the code?" >&2\nread code\necho "$code" > {tmp_path}/code\ncat {tmp_path}/answer\n'
+    )
+    path.chmod(0o755)
+    program = (
+        "from volumehost.api.kubernetes.exec_plugin import ExecCredentials\n"
+        "from volumehost.api.kubernetes.kubeconfig_file import Cluster, ExecConfig\n"
+        f"config = ExecConfig(command='./asking', api_version={VERSION!r}, interactive_mode='IfAvailable')\n"
+        f"assert ExecCredentials(config, Cluster(), {str(tmp_path / 'config')!r}, 'a test').headers()\n"
+    )
+    ours, theirs = os.openpty()
+    try:
+        os.write(ours, b"1234\n")
+        done = subprocess.run(
+            [sys.executable, "-c", program], stdin=theirs, capture_output=True, text=True, timeout=60, check=False
+        )
+    finally:
+        os.close(ours)
+        os.close(theirs)
+    assert (done.returncode, done.stderr) == (0, "the code?\n")
+    assert (tmp_path / "code").read_text() == "1234\n"
 
 
 def test_a_plugin_may_give_a_certificate(tmp_path: Path) -> None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import base64
 import os
+import socket
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +15,7 @@ import pytest
 
 from volumehost.api.kubernetes.connecting import cluster_config, connect
 from volumehost.api.kubernetes.kubeconfig import load_kubeconfig
+from volumehost.api.kubernetes.transport import Request, Transport
 from volumehost.errors import ClusterConfigError
 
 SECRET = "hunter2-do-not-show"
@@ -167,7 +171,8 @@ def test_what_is_wrong_is_told(tmp_path: Path, content: dict[str, Any], told: st
         ({"token": f"{SECRET}\nX-Evil: 1"}, "no token has"),
         ({"tokenFile": "absent"}, "absent"),
         ({"auth-provider": {"name": "gcp", "config": {"access-token": SECRET}}}, "'gcp'"),
-        ({"as": "someone", "as-groups": ["admins"]}, "groups"),
+        ({"as-groups": ["admins"]}, "of nobody"),
+        ({"as": "someone", "as-groups": ["a\nX-Evil: 1"]}, "no header can hold"),
     ],
 )
 def test_what_is_wrong_with_a_user_is_told(tmp_path: Path, fields: dict[str, Any], told: str) -> None:
@@ -219,7 +224,39 @@ def test_nulls_count_as_absent(tmp_path: Path) -> None:
 
 def test_impersonation(tmp_path: Path) -> None:
     path = whole(tmp_path / "config", token="t", **{"as": "someone", "as-uid": "7"})
-    assert load_kubeconfig([path]).headers == {"Impersonate-User": "someone", "Impersonate-Uid": "7"}
+    assert load_kubeconfig([path]).headers == (("Impersonate-User", "someone"), ("Impersonate-Uid", "7"))
+
+
+def test_impersonation_with_groups_and_extras(tmp_path: Path) -> None:
+    """Each in a header of its own, as the server reads them: a comma belongs to the name."""
+    path = whole(
+        tmp_path / "config",
+        cluster_fields={"server": "http://api.example.com"},
+        **{"as": "someone", "as-groups": ["admins", "a,b"], "as-user-extra": {"Example.com/Team": ["x", "y"]}},
+    )
+    with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(answer_once, listener)
+        config = replace(load_kubeconfig([path]), server=f"http://127.0.0.1:{listener.getsockname()[1]}")
+        Transport(config).send(Request("GET", "/version"), {})
+        lines = asked.result(20).decode().splitlines()
+    assert [line for line in lines if line.startswith("Impersonate-")] == [
+        "Impersonate-User: someone",
+        "Impersonate-Group: admins",
+        "Impersonate-Group: a,b",
+        "Impersonate-Extra-example.com%2Fteam: x",
+        "Impersonate-Extra-example.com%2Fteam: y",
+    ]
+
+
+def answer_once(listener: socket.socket) -> bytes:
+    """The head of the one request that comes; the answer is empty."""
+    connection, _address = listener.accept()
+    with connection:
+        asked = b""
+        while not asked.endswith(b"\r\n\r\n"):
+            asked += connection.recv(4096)
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+        return asked
 
 
 def test_certificates_that_are_none(tmp_path: Path) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
+import ssl
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import msgspec
 import pytest
@@ -52,8 +55,6 @@ def test_the_name_in_the_certificate_may_be_another(tls_server: ApiServer, tmp_p
 
 
 def test_certificate_files_that_are_replaced(tls_server: ApiServer, tmp_path: Path) -> None:
-    import base64
-
     def to_files(path: str, name: str) -> tuple[bytes, bytes]:
         user = msgspec.yaml.decode(Path(path).read_bytes())["users"][0]["user"]
         return tuple(base64.b64decode(user[f"client-{part}-data"]) for part in ("certificate", "key"))  # type: ignore[return-value]
@@ -76,6 +77,44 @@ def test_certificate_files_that_are_replaced(tls_server: ApiServer, tmp_path: Pa
         client.list(Pod)
     assert tls_server.requests.all(user="carol")
     assert tls_server.requests.all(user="dave")
+
+
+def test_files_of_which_one_is_new_already(tls_server: ApiServer, tmp_path: Path) -> None:
+    """Whoever renews certificates writes one file after the other: until both are there, the old ones go on."""
+    config = Path(tls_server.kubeconfig(tmp_path / "config", user="erin", groups=["system:masters"], certificate=True))
+    document = msgspec.yaml.decode(config.read_bytes())
+    given = document["users"][0]["user"]
+    for part, name in (("certificate", "tls.crt"), ("key", "tls.key")):
+        (tmp_path / name).write_bytes(base64.b64decode(given[f"client-{part}-data"]))
+    document["users"][0]["user"] = {"client-certificate": "tls.crt", "client-key": "tls.key"}
+    config.write_bytes(msgspec.yaml.encode(document))
+    whole = (tmp_path / "tls.crt").read_bytes()
+    with connect(str(config)) as client:
+        client.list(Pod)
+        (tmp_path / "tls.crt").write_bytes(whole[:200])
+        # Nothing of it is needed before there is another connection, and then it is the old one that counts.
+        client.caller.transport._rest.close()  # type: ignore[union-attr]
+        client.list(Pod)
+        (tmp_path / "tls.crt").write_bytes(whole)
+        client.list(Pod)
+    assert len(tls_server.requests.all(user="erin")) == 3
+
+
+def test_what_the_authority_holds_is_trusted_as_go_does(tls_server: ApiServer, tmp_path: Path) -> None:
+    """Be it the root or not: here it is the server's own certificate. And nothing is stricter than Go."""
+    address = urlsplit(tls_server.url)
+    assert address.hostname is not None
+    assert address.port is not None
+    own = ssl.get_server_certificate((address.hostname, address.port)).encode()
+
+    def pinned(cluster: dict[str, object]) -> None:
+        cluster["certificate-authority-data"] = base64.b64encode(own).decode()
+
+    with connect(edited(tls_server, tmp_path, pinned)) as client:
+        assert client.list(Node).items == []
+        rest = client.caller.transport._rest
+        assert rest is not None
+        assert not rest.pool_manager.connection_pool_kw["ssl_context"].verify_flags & ssl.VERIFY_X509_STRICT
 
 
 def test_watches_end_promptly_over_tls(tls_server: ApiServer, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ class ClusterConfig:
     """One server and how to talk to it.
 
     ``origin`` says in messages where this was written. ``server_name`` is the name that the server's certificate must
-    have, "" for that of the URL. ``headers`` go with every request (impersonation).
+    have, "" for that of the URL. ``headers`` go with every request (impersonation); one name may come several times.
     """
 
     server: str
@@ -31,7 +31,7 @@ class ClusterConfig:
     verify: bool = True
     server_name: str = ""
     proxy_url: str = field(default="", repr=False)
-    headers: dict[str, str] = field(default_factory=dict)
+    headers: tuple[tuple[str, str], ...] = ()
 
     @property
     def encrypted(self) -> bool:

@@ -5,6 +5,7 @@ The ``kubernetes`` client's own way with them drops errors, waits for ever and r
 
 from __future__ import annotations
 
+import base64
 import os
 import re
 import subprocess
@@ -25,6 +26,8 @@ from volumehost.errors import ClusterConfigError
 
 #: How long a plugin may take, in seconds: it may have to ask somebody far away.
 PLUGIN_SECONDS = 60.0
+#: The same where it may talk with somebody at a terminal.
+_INTERACTIVE_SECONDS = 300.0
 #: Credentials are renewed so long before they expire, and used at least so long, whatever the clocks say (seconds).
 _EARLY_SECONDS, _AT_LEAST_SECONDS = 10.0, 30.0
 _VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
@@ -50,6 +53,7 @@ class ExecCredentials:
 
     :param cluster: is told to the plugin where it wants that.
     :param file: the kubeconfig; a command with a slash is relative to it.
+    :param cluster_file: the one that the cluster is from, where that is another.
     """
 
     def __init__(
@@ -59,12 +63,14 @@ class ExecCredentials:
         file: str,
         origin: str,
         *,
+        cluster_file: str = "",
         clock: Callable[[], float] = time.monotonic,
         wall_clock: Callable[[], float] = time.time,
     ) -> None:
         self._config = config
         self._cluster = cluster
         self._file = file
+        self._cluster_file = cluster_file or file
         self._origin = origin
         self._clock = clock
         self._wall_clock = wall_clock
@@ -75,17 +81,18 @@ class ExecCredentials:
         self._check()
 
     def headers(self) -> dict[str, str]:
-        """The token that the plugin gave, nothing where it gave a certificate."""
+        """The token that the plugin gave, nothing where it gave a certificate. The same object for one run of it."""
         with self._lock:
             if self._headers is None or (self._until is not None and self._clock() >= self._until):
-                self._run()
-            return self._headers or {}
+                self._headers = self._run()
+            return self._headers
 
     def refresh(self, refused: dict[str, str]) -> bool:
         """Run the plugin again, unless another thread has done so meanwhile."""
         with self._lock:
-            if self._headers is None or self._headers == refused:
-                self._run()
+            # Not whether they are equal: where the plugin gives certificates all are.
+            if self._headers is None or self._headers is refused:
+                self._headers = self._run()
             return True
 
     def certificate(self) -> tuple[Material, Material] | None:
@@ -108,23 +115,25 @@ class ExecCredentials:
     def _interactive(self) -> bool:
         return self._config.interactive_mode != "Never" and sys.stdin is not None and sys.stdin.isatty()
 
-    def _run(self) -> None:
+    def _run(self) -> dict[str, str]:
         status = self._parse(self._output())
         if not status.token and not status.client_certificate_data:
             raise self._wrong("it gave neither a token nor a certificate", "")
         if bool(status.client_certificate_data) != bool(status.client_key_data):
             raise self._wrong("it gave a certificate without a key, or a key without a certificate", "")
-        self._headers = bearer(status.token, self._origin) if status.token else {}
+        headers = bearer(status.token, self._origin) if status.token else {}
+        until = None
+        if status.expiration_timestamp:
+            left = self._seconds_left(status.expiration_timestamp)
+            until = self._clock() + max(left - _EARLY_SECONDS, _AT_LEAST_SECONDS)
         self._certificate = None
         if status.client_certificate_data and status.client_key_data:
             self._certificate = (
                 Material(data=status.client_certificate_data.encode()),
                 Material(data=status.client_key_data.encode()),
             )
-        self._until = None
-        if status.expiration_timestamp:
-            left = self._seconds_left(status.expiration_timestamp)
-            self._until = self._clock() + max(left - _EARLY_SECONDS, _AT_LEAST_SECONDS)
+        self._until = until
+        return headers
 
     def _seconds_left(self, text: str) -> float:
         try:
@@ -140,19 +149,22 @@ class ExecCredentials:
         command = beside(self._file, config.command) if os.sep in config.command else config.command
         environment = os.environ | {item.name: item.value for item in config.env}
         environment["KUBERNETES_EXEC_INFO"] = msgspec.json.encode(self._info()).decode()
+        interactive = self._interactive
+        seconds = _INTERACTIVE_SECONDS if interactive else PLUGIN_SECONDS
         try:
             done = subprocess.run(
                 [command, *config.args],
-                stdin=None if self._interactive else subprocess.DEVNULL,
-                capture_output=True,
+                stdin=None if interactive else subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=None if interactive else subprocess.PIPE,  # it asks and tells there
                 env=environment,
-                timeout=PLUGIN_SECONDS,
+                timeout=seconds,
                 check=False,
             )
         except OSError as error:
             raise self._wrong(error.strerror or "cannot be started", config.install_hint or "install it") from None
         except subprocess.TimeoutExpired:
-            raise self._wrong(f"it did not end within {PLUGIN_SECONDS:.0f} s", "run it by hand") from None
+            raise self._wrong(f"it did not end within {seconds:.0f} s", "run it by hand") from None
         if done.returncode:
             raise self._wrong(f"it ended with {done.returncode}{_last_words(done.stderr)}", "run it by hand")
         return done.stdout
@@ -165,12 +177,24 @@ class ExecCredentials:
                 "server": cluster.server,
                 "tls-server-name": cluster.tls_server_name,
                 "insecure-skip-tls-verify": cluster.insecure_skip_tls_verify,
-                "certificate-authority-data": cluster.certificate_authority_data,
+                "certificate-authority-data": self._authority(),
                 "proxy-url": cluster.proxy_url,
                 "config": next((item.extension for item in cluster.extensions if item.name == _EXTENSION), None),
             }
             spec["cluster"] = {name: value for name, value in told.items() if value}
         return {"apiVersion": self._config.api_version, "kind": "ExecCredential", "spec": spec}
+
+    def _authority(self) -> str:
+        """In base64, also where the kubeconfig names a file: a plugin gets no file's name."""
+        cluster = self._cluster
+        if cluster.certificate_authority_data or not cluster.certificate_authority:
+            return cluster.certificate_authority_data
+        path = beside(self._cluster_file, cluster.certificate_authority)
+        try:
+            with open(path, "rb") as file:
+                return base64.b64encode(file.read()).decode()
+        except OSError as error:
+            raise self._wrong(f"the cluster's authority {path}: {error.strerror}", "") from None
 
     def _parse(self, output: bytes) -> _Status:
         try:
@@ -189,7 +213,7 @@ class ExecCredentials:
         )
 
 
-def _last_words(stderr: bytes) -> str:
+def _last_words(stderr: bytes | None) -> str:
     """What the plugin said at the end, without what might be a token."""
-    lines = [line.strip() for line in stderr.decode(errors="replace").splitlines() if line.strip()]
+    lines = [line.strip() for line in (stderr or b"").decode(errors="replace").splitlines() if line.strip()]
     return f": {_LONG_WORD.sub('...', lines[-1])[:200]}" if lines else ""

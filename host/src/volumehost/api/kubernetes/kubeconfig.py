@@ -7,6 +7,7 @@ import binascii
 import difflib
 import os
 from collections.abc import Iterable
+from urllib.parse import quote
 
 from volumehost.api.kubernetes.cluster_config import DEFAULT_NAMESPACE, ClusterConfig, beside
 from volumehost.api.kubernetes.credentials import Credentials, FixedHeaders, NoCredentials, TokenFile, basic, bearer
@@ -14,6 +15,8 @@ from volumehost.api.kubernetes.kubeconfig_file import Cluster, Context, Kubeconf
 from volumehost.api.kubernetes.material import Material
 from volumehost.errors import ClusterConfigError
 
+#: What may stand in the name of a header, besides letters and digits.
+_HEADER_SAFE = "!#$&'*+-.^_`|~"
 _SCHEMES = ("http://", "https://")
 
 
@@ -52,13 +55,11 @@ class _Chosen:
     def config(self) -> ClusterConfig:
         path, cluster = self._cluster()
         user_path, user = self._user()
-        if user.as_groups or user.as_user_extra:
-            raise self._wrong("has a user who acts as groups or with extras: not supported", "use as and RBAC")
         certificate, key = self._client_certificate(user_path, user)
         return ClusterConfig(
             server=cluster.server.rstrip("/"),
             origin=self._origin,
-            credentials=self._credentials(user_path, user, cluster),
+            credentials=self._credentials(user_path, user, path, cluster),
             namespace=self._context.namespace or DEFAULT_NAMESPACE,
             authority=self._material(
                 path, cluster.certificate_authority, cluster.certificate_authority_data, "cluster"
@@ -68,7 +69,7 @@ class _Chosen:
             verify=not cluster.insecure_skip_tls_verify,
             server_name=cluster.tls_server_name,
             proxy_url=cluster.proxy_url,
-            headers=_impersonation(user),
+            headers=self._impersonation(user),
         )
 
     def _cluster(self) -> tuple[str, Cluster]:
@@ -94,7 +95,7 @@ class _Chosen:
             raise self._wrong(f"names the user {name!r}, who is not there", _known(self._files.users))
         return found
 
-    def _credentials(self, path: str, user: User, cluster: Cluster) -> Credentials:
+    def _credentials(self, path: str, user: User, cluster_path: str, cluster: Cluster) -> Credentials:
         """In kubectl's order: the file with a token before the token, both before a name with a password."""
         if user.token_file:
             source = TokenFile(beside(path, user.token_file), self._origin)
@@ -107,7 +108,7 @@ class _Chosen:
         if user.exec is not None:
             from volumehost.api.kubernetes.exec_plugin import ExecCredentials
 
-            return ExecCredentials(user.exec, cluster, path, self._origin)
+            return ExecCredentials(user.exec, cluster, path, self._origin, cluster_file=cluster_path)
         if user.auth_provider is not None:
             name = user.auth_provider.get("name")
             raise self._wrong(
@@ -134,13 +135,22 @@ class _Chosen:
                 f"has a {what} whose data is not base64", "kubectl config set ... --embed-certs"
             ) from None
 
+    def _impersonation(self, user: User) -> tuple[tuple[str, str], ...]:
+        """As the Go client writes them: a header for each group and for each value of an extra."""
+        found = [("Impersonate-User", user.as_user)] if user.as_user else []
+        found += [("Impersonate-Uid", user.as_uid)] if user.as_uid else []
+        found += [("Impersonate-Group", group) for group in user.as_groups]
+        for key, values in user.as_user_extra.items():
+            name = f"Impersonate-Extra-{quote(key.lower(), safe=_HEADER_SAFE)}"
+            found += [(name, value) for value in values]
+        if found and not user.as_user:
+            raise self._wrong("has a user who acts with the uid, groups or extras of nobody", "set users[].user.as")
+        if not all(value.isascii() and value.isprintable() for _name, value in found):
+            raise self._wrong("has a user who acts as one whose name no header can hold", "check users[].user.as")
+        return tuple(found)
+
     def _wrong(self, reason: str, hint: str) -> ClusterConfigError:
         return ClusterConfigError(f"it {reason}", action=f"use {self._origin}", subject=self._origin, hint=hint)
-
-
-def _impersonation(user: User) -> dict[str, str]:
-    headers = {"Impersonate-User": user.as_user} if user.as_user else {}
-    return headers | ({"Impersonate-Uid": user.as_uid} if user.as_uid else {})
 
 
 def _problem(files: KubeconfigFiles, reason: str, hint: str) -> ClusterConfigError:

@@ -5,20 +5,22 @@ Its generated models and its retries are left alone: bytes go in and out, and ea
 
 from __future__ import annotations
 
-import ssl
+import ipaddress
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import unquote, urlencode, urlsplit
 
 from volumehost._version import __version__
 from volumehost.api.kubernetes.cluster_config import ClusterConfig
 from volumehost.api.kubernetes.connection_errors import connection_error
-from volumehost.api.kubernetes.material import Material, MaterialFile
+from volumehost.api.kubernetes.tls import tls_context
 from volumehost.errors import ClusterConfigError
 
 if TYPE_CHECKING:
+    import ssl
+
     from kubernetes.client.rest import RESTClientObject
     from urllib3 import BaseHTTPResponse
 
@@ -69,9 +71,9 @@ class Transport:
         self.read_seconds = read_seconds
         self._lock = threading.Lock()
         self._rest: RESTClientObject | None = None
-        self._files: tuple[MaterialFile, ...] = ()
         self._version: tuple[object, ...] = ()
-        _check_materials(config)
+        if config.encrypted:
+            tls_context(config, config.certificate, config.key)
 
     @property
     def headers(self) -> dict[str, str]:
@@ -118,14 +120,11 @@ class Transport:
             self._rest, self._version = None, ()
 
     def _open(self, request: Request, credentials: Mapping[str, str], read_seconds: float) -> BaseHTTPResponse:
-        from urllib3 import Timeout
+        from urllib3 import HTTPHeaderDict, Timeout
 
-        headers = {
-            "Accept": "application/json",
-            "User-Agent": f"volumehost/{__version__}",
-            **self.config.headers,
-            **credentials,
-        }
+        headers = HTTPHeaderDict({"Accept": "application/json", "User-Agent": f"volumehost/{__version__}"})
+        for name, value in (*self.config.headers, *credentials.items()):
+            headers.add(name, value)
         if request.body is not None:
             headers["Content-Type"] = request.content_type
         return self._pools().pool_manager.urlopen(
@@ -145,23 +144,26 @@ class Transport:
         version = (config.authority.version, certificate.version, key.version)
         with self._lock:
             if self._rest is None or version != self._version:
-                self._files = tuple(MaterialFile(material) for material in (config.authority, certificate, key))
-                self._rest = _rest_client(config, self._files)
+                try:
+                    context = tls_context(config, certificate, key) if config.encrypted else None
+                except ClusterConfigError:
+                    # Of files that are being replaced one may be new and the other not: the next request looks again.
+                    if self._rest is None:
+                        raise
+                    return self._rest
+                self._rest = _rest_client(config, context)
                 self._version = version
             return self._rest
 
 
-def _rest_client(config: ClusterConfig, files: tuple[MaterialFile, ...]) -> RESTClientObject:
+def _rest_client(config: ClusterConfig, context: ssl.SSLContext | None) -> RESTClientObject:
     from kubernetes.client import Configuration
     from kubernetes.client.rest import RESTClientObject
 
-    authority, certificate, key = (file.name or None for file in files)
-    settings: dict[str, Any] = {"proxy": config.proxy_url} if config.proxy_url else {}
+    # What stands in a kubeconfig counts, whatever the environment says. None: the environment decides.
+    settings: dict[str, Any] = {"proxy": config.proxy_url, "no_proxy": ""} if config.proxy_url else {}
     configuration = Configuration(
         host=config.server,
-        ssl_ca_cert=authority,
-        cert_file=certificate,
-        key_file=key,
         verify_ssl=config.verify,
         tls_server_name=config.server_name or None,
         connection_pool_maxsize=_POOL_SIZE,
@@ -169,10 +171,14 @@ def _rest_client(config: ClusterConfig, files: tuple[MaterialFile, ...]) -> REST
     )
     configuration.keep_alive = True
     proxy = configuration.proxy
+    if proxy and not config.proxy_url:
+        proxy = None if _is_this_machine(config.server) else proxy if "://" in proxy else f"http://{proxy}"
+        configuration.proxy = proxy
     if proxy and (user := urlsplit(proxy)).username:
         from urllib3.util import make_headers
 
-        configuration.proxy_headers = make_headers(proxy_basic_auth=f"{user.username}:{user.password or ''}")
+        name, password = unquote(user.username), unquote(user.password or "")
+        configuration.proxy_headers = make_headers(proxy_basic_auth=f"{name}:{password}")
     try:
         rest = RESTClientObject(configuration)
     except Exception as error:  # noqa: BLE001 - whatever is wrong with a proxy's URL
@@ -181,45 +187,24 @@ def _rest_client(config: ClusterConfig, files: tuple[MaterialFile, ...]) -> REST
             action=f"use {config.origin}",
             hint="check proxy-url, and HTTPS_PROXY in the environment; socks needs PySocks",
         ) from None
+    if context is not None:
+        rest.pool_manager.connection_pool_kw["ssl_context"] = context
     if not config.verify:
         # Whoever wrote insecure-skip-tls-verify knows; a warning with each request helps nobody.
         _silence_insecure_warnings()
     return rest
 
 
+def _is_this_machine(server: str) -> bool:
+    """Whether it is one that no proxy of the environment is asked for."""
+    host = urlsplit(server).hostname or ""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
 def _silence_insecure_warnings() -> None:
     import urllib3
 
     urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
-
-
-def _check_materials(config: ClusterConfig) -> None:
-    """Say what is wrong with certificates before the first request does so in OpenSSL's words."""
-    if not config.encrypted:
-        return
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    if config.authority:
-        file = MaterialFile(config.authority)
-        try:
-            context.load_verify_locations(cafile=file.name)
-        except (OSError, ssl.SSLError) as error:
-            raise _unusable(config, "certificate authority", config.authority, error) from None
-    if config.certificate:
-        certificate, key = MaterialFile(config.certificate), MaterialFile(config.key)
-        try:
-            context.load_cert_chain(certificate.name, key.name, password=lambda: "")
-        except (OSError, ssl.SSLError) as error:
-            raise _unusable(config, "client certificate and key", config.certificate, error) from None
-
-
-def _unusable(config: ClusterConfig, what: str, material: Material, error: OSError) -> ClusterConfigError:
-    where = material.path or "given inline"
-    reason = "no such file" if isinstance(error, FileNotFoundError) else (error.strerror or type(error).__name__)
-    if isinstance(error, ssl.SSLError):
-        reason = f"not usable PEM ({error.reason or 'no certificate in it'})"
-    return ClusterConfigError(
-        f"the {what} ({where}): {reason}",
-        action=f"use {config.origin}",
-        subject=config.origin,
-        hint="the key must not be encrypted and must belong to the certificate" if "client" in what else "",
-    )

@@ -123,7 +123,7 @@ def test_csi_att_04_07_an_attached_object_is_used_though_it_carries_an_error(att
 
 
 def test_csi_att_06_09_an_attach_error_fails_at_once_and_is_uncertain(attaching, api, elsewhere, spec):
-    error = VolumeError(message="the array is full", time=rfc3339(time.time() + 1), error_code=8)
+    error = VolumeError(message="the array is full", time=rfc3339(time.time() + 3600), error_code=8)
     elsewhere.when_created(lambda: elsewhere.status(attach_error=error))
     with pytest.raises(StorageDriverUncertainError, match="the array is full") as caught:
         attaching().new_attacher().attach(spec, NODE)
@@ -299,7 +299,7 @@ def test_csi_att_15_17_detach_waits_for_the_finalizer(attachment, api, elsewhere
 
 def test_csi_att_15_16_a_detach_error_fails_at_once_and_names_the_driver(attachment, api, elsewhere):
     api.patch(VolumeAttachment, ATTACHMENT, {"metadata": {"finalizers": [FINALIZER]}})
-    elsewhere.status(attached=True, detach_error=VolumeError(message="busy", time=rfc3339(time.time() + 5)))
+    elsewhere.status(attached=True, detach_error=VolumeError(message="busy", time=rfc3339(time.time() + 3600)))
     with pytest.raises(StorageDriverUncertainError, match="busy") as caught:
         attachment.new_detacher().detach(f"{NAME}^vol-1", NODE)
     assert caught.value.driver == NAME

@@ -385,6 +385,14 @@ def test_selinux_options_are_told_as_not_applicable_where_the_kernel_has_none(
     volumehost("unmount", "web")
 
 
+@pytest.mark.parametrize("name", ["../x", "a" * 254, "-a"])
+def test_a_name_that_no_node_can_have_is_a_mistake_of_usage(volumehost, manifest, pod_manifest, name: str) -> None:
+    done = volumehost(f"--node-name={name}", "mount", "-f", manifest(pod_manifest(v=MEMORY)))
+    assert done.code == 2
+    assert "invalid value for '--node-name'" in done.err
+    assert "a letter or digit at both ends" in done.err
+
+
 def test_a_pod_of_another_node_is_refused_and_explained(volumehost, manifest, pod_manifest) -> None:
     path = manifest(pod_manifest(v=MEMORY).replace("spec:\n", "spec:\n  nodeName: there\n", 1))
     done = volumehost("mount", "-f", path, "--node-name", "here")

@@ -56,3 +56,11 @@ def test_a_host_is_named_by_it(root):
     keep_node_name(root, "node-1", never)
     assert NodeHost(root).get_node_name() == "node-1"
     assert NodeHost(root, node_name="node-2").get_node_name() == "node-2"
+
+
+@pytest.mark.parametrize("name", ["", "../x", "two words", "-a", "a" * 254])
+def test_a_name_that_no_node_can_have_is_refused(root, name):
+    """It would be recorded, and could not be read again: the root directory would have lost its node's name."""
+    with pytest.raises(RootDirectoryError, match="give it another name with --node-name"):
+        keep_node_name(root, name, never)
+    assert os.listdir(root) == []

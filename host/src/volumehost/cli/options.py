@@ -94,6 +94,11 @@ def _store(ctx: click.Context, param: click.Parameter, value: Any) -> None:
         return  # not given here; perhaps before the command's name
     if value == "" and param.name != "node_name":
         raise click.BadParameter("must not be empty", ctx, param)
+    if param.name == "node_name" and value:
+        from volumehost.hosts.node_name import node_name_problem
+
+        if problem := node_name_problem(value):
+            raise click.BadParameter(f"{value!r}: {problem}", ctx, param)
     setattr(settings, param.name, value)
     if param.name == "namespace":
         settings.namespace_given = True

@@ -20,6 +20,13 @@ logger = logging.getLogger(__name__)
 _NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,251}[A-Za-z0-9])?")
 
 
+def node_name_problem(name: str) -> str:
+    """Why a node cannot have this name, "" when it can."""
+    if _NAME.fullmatch(name):
+        return ""
+    return "a node's name has letters, digits, '-', '_' and '.', with a letter or digit at both ends, at most 253"
+
+
 def node_name_of(root_dir: str) -> str:
     """The name that the root directory has been used with, the machine's where there is none yet."""
     return _recorded(root_dir) or local_node_name()
@@ -29,8 +36,15 @@ def keep_node_name(root_dir: str, name: str, has_volumes: Callable[[], bool]) ->
     """Use the root directory with this name from now on; called by the one manager that has it.
 
     :param has_volumes: whether there are volumes, which are those of the node that the name was before.
-    :raises RootDirectoryError: there are, and that was another one.
+    :raises RootDirectoryError: there are, and that was another one; or no node can have the name.
     """
+    if problem := node_name_problem(name):
+        raise RootDirectoryError(
+            problem,
+            action=f"using the root directory {root_dir} for the node {name!r}",
+            subject=root_dir,
+            hint="give it another name with --node-name",
+        )
     recorded = _recorded(root_dir)
     if recorded == name:
         return

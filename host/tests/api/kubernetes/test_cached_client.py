@@ -26,6 +26,7 @@ from volumehost.api.objects import (
     VolumeAttachment,
 )
 from volumehost.errors import (
+    ConflictError,
     ForbiddenError,
     ObjectNotFoundError,
     ServerFailedError,
@@ -113,6 +114,25 @@ def test_own_writes_are_read_back_though_the_watch_is_late(server: ApiServer, ne
     assert server.requests.count(verb="get") == 0
 
 
+def test_after_a_conflict_what_there_is_is_read_though_the_watch_is_late(
+    server: ApiServer, new_cached: NewCached
+) -> None:
+    """Whoever decides anew at once would else meet the same conflict until the watch has told."""
+    put(server, "a", data={"x": "1"})
+    client = new_cached(Watched(ConfigMap))
+    server.faults.add(Rule(verb="watch", hang=True, times=None))
+    server.reset_connections()
+    put(server, "a", data={"x": "2"})
+    seen = client.get(ConfigMap, "a")
+    assert seen.data == {"x": "1"}
+    with pytest.raises(ConflictError):
+        client.replace(seen)
+    now = client.get(ConfigMap, "a")
+    assert now.data == {"x": "2"}
+    now.data["y"] = "3"
+    assert client.replace(now).data == {"x": "2", "y": "3"}
+
+
 def test_what_an_own_write_has_let_go_of_has_gone(server: ApiServer, new_cached: NewCached) -> None:
     """A server does not tell whoever takes the last finalizer that the object has gone with it."""
     client = new_cached(Watched(ConfigMap))
@@ -126,6 +146,19 @@ def test_what_an_own_write_has_let_go_of_has_gone(server: ApiServer, new_cached:
         assert client.list(ConfigMap).items == []
     put(server, "held")
     wait_until(lambda: len(client.list(ConfigMap).items) == 1)
+
+
+def test_what_an_own_call_has_marked_is_read_back(server: ApiServer, new_cached: NewCached) -> None:
+    """What finalizers or a grace period hold is on its way, which nobody should have to learn of by the watch."""
+    server.faults.add(Rule(verb="watch", after_events=0, hang=True, times=None))
+    put(server, "a", metadata={"finalizers": ["example.com/hold"]})
+    put_pod(server, "web", "n1")
+    client = new_cached(Watched(ConfigMap), Watched(Pod))
+    assert client.delete(ConfigMap, "a").metadata.deletion_timestamp is not None
+    assert client.get(ConfigMap, "a").metadata.deletion_timestamp is not None
+    client.delete(Pod, "web")
+    assert client.get(Pod, "web").metadata.deletion_grace_period_seconds == 30
+    assert client.list(Pod).items[0].metadata.deletion_timestamp is not None
 
 
 def test_own_writes_of_the_status_are_read_back(server: ApiServer, new_cached: NewCached) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self, TypeVar, cast, overload
 
@@ -22,7 +23,7 @@ from volumehost.api.kubernetes.informer_set import InformerSet, await_sync
 from volumehost.api.kubernetes.scope import selected_name
 from volumehost.api.objects import KubeObject, ObjectMeta, TokenRequest
 from volumehost.api.selectors import parse_selector
-from volumehost.errors import ObjectNotFoundError, StoreError
+from volumehost.errors import ApiError, ConflictError, ObjectNotFoundError, StoreError
 
 T = TypeVar("T", bound=KubeObject)
 _R = TypeVar("_R")
@@ -258,16 +259,16 @@ class CachedClient:
     @overload
     def replace(self, obj: Mapping[str, Any]) -> KubeObject: ...
     def replace(self, obj: KubeObject | Mapping[str, Any]) -> Any:
-        """See ApiClient. One request for a watched kind."""
-        return self._wrote(self._through(lambda: self._client.replace_over(obj, self._body_of(obj))))
+        """See ApiClient. One request for a watched kind; after a conflict the state there is read as it is then."""
+        return self._replace(obj)
 
     @overload
     def replace_status(self, obj: T) -> T: ...
     @overload
     def replace_status(self, obj: Mapping[str, Any]) -> KubeObject: ...
     def replace_status(self, obj: KubeObject | Mapping[str, Any]) -> Any:
-        """See ApiClient. One request for a watched kind."""
-        return self._wrote(self._through(lambda: self._client.replace_over(obj, self._body_of(obj), "status")))
+        """See ApiClient. As :meth:`replace`."""
+        return self._replace(obj, "status")
 
     def patch(self, kind: type[T], name: str, patch: Mapping[str, Any], namespace: str = "") -> T:
         """See ApiClient."""
@@ -315,6 +316,18 @@ class CachedClient:
 
     def _through(self, function: Callable[[], _R]) -> _R:
         return cast("_R", self._gate.call(function))
+
+    def _replace(self, obj: KubeObject | Mapping[str, Any], subresource: str = "") -> Any:
+        try:
+            return self._wrote(self._through(lambda: self._client.replace_over(obj, self._body_of(obj), subresource)))
+        except ConflictError:
+            # Whoever decides anew must not do so by what the watch has not told yet, over and over.
+            if isinstance(obj, KubeObject) and self._informers.find(type(obj)) is not None:
+                with suppress(ApiError):
+                    self._wrote(
+                        self._through(lambda: self._client.get(type(obj), obj.metadata.name, obj.metadata.namespace))
+                    )
+            raise
 
     def _wrote(self, obj: T) -> T:
         """Have the state read back by whoever asks next."""

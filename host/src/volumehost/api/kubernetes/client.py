@@ -227,7 +227,12 @@ class KubernetesClient:
             body = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": wanted}
         answer = self.caller.call(asked, body=body)
         self._remembered.forget(asked.kind, asked.namespace, name)
-        found: T = read_object(asked.kind, known if read_status(answer) is not None else answer)
+        if read_status(answer) is not None:
+            last: T = read_object(asked.kind, known)
+            return last
+        found: T = read_object(asked.kind, answer)
+        if found.metadata.deletion_timestamp is not None:
+            self._remembered.keep(asked.kind, read_heading(answer), answer)  # it is on its way, and still there
         return found
 
     def request_token(self, namespace: str, name: str, request: TokenRequest) -> TokenRequest:

@@ -148,19 +148,6 @@ def test_what_an_own_write_has_let_go_of_has_gone(server: ApiServer, new_cached:
     wait_until(lambda: len(client.list(ConfigMap).items) == 1)
 
 
-def test_what_an_own_call_has_marked_is_read_back(server: ApiServer, new_cached: NewCached) -> None:
-    """What finalizers or a grace period hold is on its way, which nobody should have to learn of by the watch."""
-    server.faults.add(Rule(verb="watch", after_events=0, hang=True, times=None))
-    put(server, "a", metadata={"finalizers": ["example.com/hold"]})
-    put_pod(server, "web", "n1")
-    client = new_cached(Watched(ConfigMap), Watched(Pod))
-    assert client.delete(ConfigMap, "a").metadata.deletion_timestamp is not None
-    assert client.get(ConfigMap, "a").metadata.deletion_timestamp is not None
-    client.delete(Pod, "web")
-    assert client.get(Pod, "web").metadata.deletion_grace_period_seconds == 30
-    assert client.list(Pod).items[0].metadata.deletion_timestamp is not None
-
-
 def test_own_writes_of_the_status_are_read_back(server: ApiServer, new_cached: NewCached) -> None:
     server.objects.put({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}, "status": {"future": 1}})
     client = new_cached(Watched(Node))

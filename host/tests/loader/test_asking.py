@@ -148,13 +148,13 @@ def test_one_that_hangs_is_set_aside_and_not_asked_while_it_does(
     manager, base, misbehaving, spec_of, clock, hanging, eventually
 ):
     bad = misbehaving("example.com/bad", hanging)
-    made = manager(bad, base("example.com/a"), clock=clock, ask_timeout=0.1)
+    made = manager(bad, base("example.com/a"), clock=clock, ask_timeout=0.5)
     assert made.find_plugin_by_spec(spec_of("nfs")).name == "example.com/a"
     clock.advance(3600)
     assert made.find_plugin_by_spec(spec_of("nfs")).name == "example.com/a"
     assert bad.asked == 1, "its thread is still stuck"
     (error,) = made.errors()
-    assert "did not come back within 0.1 s" in error.reason
+    assert "did not come back within 0.5 s" in error.reason
     hanging.let_go.set()
     eventually(lambda: not any(thread.name == "ask example.com/bad" for thread in threading.enumerate()))
     bad.behave = lambda spec: False
@@ -164,7 +164,7 @@ def test_one_that_hangs_is_set_aside_and_not_asked_while_it_does(
 
 def test_guarded_protects_against_one_that_hangs_after_it_was_proven(manager, base, misbehaving, spec_of, hanging):
     bad = misbehaving("example.com/bad", lambda spec: False)
-    made = manager(bad, base("example.com/a"), ask_timeout=0.1)
+    made = manager(bad, base("example.com/a"), ask_timeout=0.5)
     assert made.find_plugin_by_spec(spec_of("nfs")).name == "example.com/a"
     bad.behave = hanging
     assert made.find_plugin_by_spec(spec_of("nfs"), guarded=True).name == "example.com/a"
@@ -173,14 +173,14 @@ def test_guarded_protects_against_one_that_hangs_after_it_was_proven(manager, ba
 
 def test_several_that_hang_cost_one_deadline_each_and_are_all_named(manager, base, misbehaving, spec_of, hanging):
     plugins = [misbehaving(f"example.com/bad{number}", hanging) for number in range(3)]
-    made = manager(*plugins, base("example.com/a"), ask_timeout=0.05)
+    made = manager(*plugins, base("example.com/a"), ask_timeout=0.5)
     assert made.find_plugin_by_spec(spec_of("nfs")).name == "example.com/a"
     assert len(made.errors()) == 3
 
 
 def test_one_that_is_slow_to_hang_does_not_hide_an_ambiguity(manager, base, misbehaving, spec_of, hanging):
     made = manager(
-        base("example.com/a"), misbehaving("example.com/b", hanging), base("example.com/c"), ask_timeout=0.05
+        base("example.com/a"), misbehaving("example.com/b", hanging), base("example.com/c"), ask_timeout=0.5
     )
     with pytest.raises(MultiplePluginsMatchedError) as caught:
         made.find_plugin_by_spec(spec_of("nfs"))

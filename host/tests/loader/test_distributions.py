@@ -401,7 +401,7 @@ def test_a_plugin_that_hangs_while_it_is_imported_is_given_up_and_not_retried_me
     try:
         world.install("acme", plugins={"main": "import builtins\nbuiltins.go_on.wait(30)\nraise OSError\n"})
         world.install("good")
-        world.start(load_timeout=0.2)
+        world.start(load_timeout=1.0)
         assert world.states() == {"good": "active", "main": "failed"}
         assert "did not come back" in world.error().reason
         world.clock.advance(3600)

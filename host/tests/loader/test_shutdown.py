@@ -48,7 +48,7 @@ def test_br18_all_are_shut_down_and_the_errors_collected(manager, plugins):
 def test_br18_one_that_hangs_has_a_deadline(manager, plugins):
     go = threading.Event()
     try:
-        made = manager(plugins("example.com/a"), plugins("example.com/b", lambda: go.wait(30)), load_timeout=0.1)
+        made = manager(plugins("example.com/a"), plugins("example.com/b", lambda: go.wait(30)), load_timeout=0.5)
         (error,) = made.close()
         assert "did not come back" in error.reason
         assert plugins.calls == ["example.com/b", "example.com/a"]

@@ -103,7 +103,7 @@ def test_br52_one_that_hangs_is_not_asked_again_before_it_has_answered(plugins):
         go.wait(60)
         return calls()
 
-    manager, families = plugins(slow=hang, good=calls), PluginFamilies(timeout=0.05)
+    manager, families = plugins(slow=hang, good=calls), PluginFamilies(timeout=0.5)
     try:
         for _ in range(3):
             found, failed = families.collect(manager)

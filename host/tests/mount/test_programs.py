@@ -63,7 +63,7 @@ def test_a_program_that_cannot_be_started(scripts, tmp_path: Path) -> None:
 
 def test_at_the_deadline_the_whole_session_is_killed_mount15(scripts, tmp_path: Path, until: Callable) -> None:
     programs = scripts("tool", f"sleep 300 & echo $! > {tmp_path}/child; echo begun; wait")
-    result = programs.run(["tool"], timeout=0.5)
+    result = programs.run(["tool"], timeout=1.5)
     assert result.timed_out
     assert result.stdout == "begun\n"
     assert result.describe() == "it did not end in time and was killed"

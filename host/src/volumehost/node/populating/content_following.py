@@ -52,7 +52,9 @@ class ContentFollowing:
         self._at_once = at_once
         self._changes = ApiChanges(api, self._object_changed, _kinds)
         self._lock = threading.Lock()
+        #: For each object the pods that are made of it, and which volumes of theirs; for each pod its objects.
         self._pods: dict[_Object, dict[str, set[str]]] = {}
+        self._objects: dict[str, set[_Object]] = {}
         self._arranged = False
         #: What has not changed after this version is what an agent's pods get anyway.
         self._since = 0
@@ -62,9 +64,11 @@ class ContentFollowing:
         named = [(each, volume.name) for volume in pod.spec.volumes for each in _objects_of(volume, pod)]
         if not named:
             return
+        uid = pod.metadata.uid
         with self._lock:
             for each, volume in named:
-                self._pods.setdefault(each, {}).setdefault(pod.metadata.uid, set()).add(volume)
+                self._pods.setdefault(each, {}).setdefault(uid, set()).add(volume)
+                self._objects.setdefault(uid, set()).add(each)
             first, self._arranged = not self._arranged, True
         if first:
             self._arrange()
@@ -72,7 +76,7 @@ class ContentFollowing:
     def forget(self, pod_uid: str) -> None:
         """The pod is gone."""
         with self._lock:
-            for each in [each for each, pods in self._pods.items() if pod_uid in pods]:
+            for each in self._objects.pop(pod_uid, ()):
                 del self._pods[each][pod_uid]
                 if not self._pods[each]:
                     del self._pods[each]

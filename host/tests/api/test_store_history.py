@@ -61,6 +61,23 @@ def test_the_log_is_bounded_by_size(make_store: Callable[..., EmbeddedStore]) ->
     store.create(ConfigMap(metadata=ObjectMeta(name="last")))
 
 
+def test_what_came_after_the_sizes_were_added_up_counts(make_store: Callable[..., EmbeddedStore]) -> None:
+    """They are added up again when this process has written as much as there was room for, or after many changes."""
+    store = make_store(size=1_000_000)
+    create(store, 128)
+    assert changes_kept(store) == 128
+    create(store, 128, size=10_000)
+    assert 90 <= changes_kept(store) <= 100
+
+
+def test_what_other_processes_write_counts_in_the_end(make_store: Callable[..., EmbeddedStore]) -> None:
+    store, other = make_store(size=1_000_000), make_store(size=1 << 40)
+    create(store, 128)
+    create(other, 1023, size=2_000)  # there the limit is another, so that it keeps them all
+    create(store, 1)
+    assert changes_kept(store) <= 500
+
+
 def test_what_is_forgotten_is_gone_and_a_new_list_helps(make_store: Callable[..., EmbeddedStore]) -> None:
     store = make_store(changes=10)
     create(store, 128)

@@ -20,7 +20,7 @@ import msgspec
 from volumehost.api.client import EventType, ObjectList, WatchEvent
 from volumehost.api.embedded.database import Database
 from volumehost.api.embedded.expiry import expired_after, expired_events
-from volumehost.api.embedded.history import Change, HistoryLimits, append, latest_version, next_version, read_after
+from volumehost.api.embedded.history import Change, HistoryLimits, Log, latest_version, next_version, read_after
 from volumehost.api.embedded.incoming import (
     Incoming,
     check_stored,
@@ -88,7 +88,7 @@ class EmbeddedStore:
     ) -> None:
         self.path = os.path.abspath(path)
         self._clock = clock
-        self._history = history or HistoryLimits()
+        self._log = Log(history or HistoryLimits())
         self._commits = Commits()
         self._database = self._open_database(busy_timeout)
 
@@ -358,7 +358,7 @@ class EmbeddedStore:
             )
         else:
             connection.execute("DELETE FROM objects WHERE kind = ? AND namespace = ? AND name = ?", key)
-        append(connection, Change(version, change, body, kind.kind), key[1], self._history)
+        self._log.append(connection, Change(version, change, body, kind.kind), key[1])
         return body
 
     def _now(self) -> str:

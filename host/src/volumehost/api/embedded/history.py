@@ -11,6 +11,9 @@ from volumehost.errors import GoneError
 
 #: How often the log is shortened, in changes: a little more than the limit may be kept.
 _TRIM_EVERY = 128
+#: How often all sizes are added up, in changes, though this process has not written so much that they matter: others
+#: write too.
+_MEASURE_EVERY = 1024
 
 
 class HistoryLimits(msgspec.Struct, frozen=True):
@@ -40,14 +43,51 @@ def next_version(connection: sqlite3.Connection) -> int:
     return int(row[0])
 
 
-def append(connection: sqlite3.Connection, change: Change, namespace: str, limits: HistoryLimits) -> None:
-    """Log a change, in the write transaction that makes it."""
-    connection.execute(
-        "INSERT INTO changes VALUES (?, ?, ?, ?, ?)",
-        (change.resource_version, change.kind, namespace, change.type, change.body),
-    )
-    if change.resource_version % _TRIM_EVERY == 0:
-        _trim(connection, limits)
+class Log:
+    """The log of changes, as one process writes it; one write transaction at a time."""
+
+    def __init__(self, limits: HistoryLimits) -> None:
+        self._limits = limits
+        #: So many bytes may come before the sizes matter again, and the version when they were last added up: to do
+        #: that takes milliseconds when the log is full.
+        self._room = 0
+        self._measured = 0
+
+    def append(self, connection: sqlite3.Connection, change: Change, namespace: str) -> None:
+        """Log a change, in the write transaction that makes it."""
+        version = change.resource_version
+        connection.execute(
+            "INSERT INTO changes VALUES (?, ?, ?, ?, ?)", (version, change.kind, namespace, change.type, change.body)
+        )
+        self._room -= len(change.body)
+        if version % _TRIM_EVERY == 0:
+            self._trim(connection, version)
+
+    def _trim(self, connection: sqlite3.Connection, latest: int) -> None:
+        """Forget the oldest changes beyond the limits; the newest stays, however large it is."""
+        oldest_kept = latest - self._limits.changes + 1  # each version is one change
+        if self._room <= 0 or latest - self._measured >= _MEASURE_EVERY:
+            oldest_kept = max(oldest_kept, self._oldest_within_size(connection, latest))
+        deleted = connection.execute("DELETE FROM changes WHERE resource_version < ?", (oldest_kept,)).rowcount
+        if deleted:
+            connection.execute("UPDATE versions SET forgotten = ?", (oldest_kept - 1,))
+
+    def _oldest_within_size(self, connection: sqlite3.Connection, latest: int) -> int:
+        """The oldest change that may stay as far as sizes go, 0 when all may."""
+        (size,) = connection.execute("SELECT sum(length(body)) FROM changes").fetchone()
+        self._room, self._measured = self._limits.size - size, latest
+        if self._room >= 0:
+            return 0
+        oldest_kept = latest
+        size = 0
+        rows = connection.execute("SELECT resource_version, length(body) FROM changes ORDER BY resource_version DESC")
+        for version, length in rows:
+            size += length
+            if size > self._limits.size and version != latest:
+                break
+            oldest_kept = version
+        rows.close()
+        return oldest_kept
 
 
 def read_after(
@@ -87,22 +127,3 @@ def read_after(
     ).fetchall()
     changes = [Change(*row) for row in rows]
     return changes, changes[-1].resource_version if len(changes) == limit else latest
-
-
-def _trim(connection: sqlite3.Connection, limits: HistoryLimits) -> None:
-    """Forget the oldest changes beyond the limits; the newest stays, however large it is."""
-    oldest_kept = None
-    size = 0
-    rows = connection.execute(
-        "SELECT resource_version, length(body) FROM changes ORDER BY resource_version DESC LIMIT ?", (limits.changes,)
-    )
-    for resource_version, length in rows:
-        size += length
-        if size > limits.size and oldest_kept is not None:
-            break
-        oldest_kept = resource_version
-    rows.close()
-    if oldest_kept is not None:
-        deleted = connection.execute("DELETE FROM changes WHERE resource_version < ?", (oldest_kept,)).rowcount
-        if deleted:
-            connection.execute("UPDATE versions SET forgotten = ?", (oldest_kept - 1,))

@@ -26,7 +26,7 @@ from storm.wishes import KINDS, Pod
 from storm.world import World
 
 #: Seconds until an agent that is to die has come to its step, at most.
-DEATH_SECONDS = 10.0
+DEATH_SECONDS = 30.0
 #: So many kills between two looks at everything.
 BATCH = 8
 #: Up to so many seconds after its start a random kill comes.
@@ -211,7 +211,7 @@ class KillStorm:
         self._rest()
         self._world.tell("stop")
         self._world.agent.stop()
-        until(lambda: not self._world.driver_processes("driver"), "the drivers have ended", 15)
+        until(lambda: not self._world.driver_processes("driver"), "the drivers have ended")
         self._require([f"process left: {command}" for command in self._leftover_processes()])
 
     def _leftover_processes(self) -> list[str]:

@@ -15,6 +15,7 @@ import msgspec
 
 from volumehost.api.kubernetes.asking import Asked
 from volumehost.api.kubernetes.failures import error_of
+from volumehost.api.kubernetes.server_warnings import ServerWarnings
 from volumehost.api.kubernetes.transport import Answer, Request, Transport
 from volumehost.errors import ApiError, ServerTimeoutError, ServerUnreachableError, StoreError, TooManyRequestsError
 
@@ -55,6 +56,7 @@ class Caller:
         self._patience = patience
         self._clock = clock
         self._closed = threading.Event()
+        self._warnings = ServerWarnings()
 
     def with_patience(self, patience: float) -> Caller:
         """The same, closed with this one, whose calls wait for at most so many seconds."""
@@ -93,6 +95,8 @@ class Caller:
         wait = _FIRST_WAIT_SECONDS
         while True:
             answer = self._answered(asked, request, read_seconds, again=patient)
+            if answer.warnings:
+                self._warnings.note(answer.warnings, asked.action)
             if 200 <= answer.status < 300:
                 return answer.body
             error = error_of(asked, self.server, answer.status, answer.body, answer.headers)

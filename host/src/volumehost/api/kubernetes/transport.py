@@ -50,11 +50,12 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back, whatever the status; header names in lower case."""
+    """What came back, whatever the status; header names in lower case. ``warnings`` are all headers of that name."""
 
     status: int
     headers: Mapping[str, str]
     body: bytes = field(repr=False)
+    warnings: tuple[str, ...] = ()
 
 
 class Transport:
@@ -98,7 +99,8 @@ class Transport:
             response.release_conn()
         except Exception as error:
             raise connection_error(error, self.config, request.action) from error
-        return Answer(response.status, {name.lower(): value for name, value in response.headers.items()}, body)
+        headers = {name.lower(): value for name, value in response.headers.items()}
+        return Answer(response.status, headers, body, tuple(response.headers.getlist("warning")))
 
     def stream(
         self, request: Request, credentials: Mapping[str, str], *, read_seconds: float | None = None

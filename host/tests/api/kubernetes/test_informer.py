@@ -209,7 +209,7 @@ def test_what_is_old_says_why_from_its_first_moment(server: ApiServer, informer:
 def test_a_silent_connection_was_old_since_its_last_word(
     server: ApiServer, kubernetes_client: KubernetesClient
 ) -> None:
-    kubernetes_client.watches = WatchSettings(silence=0.3, first_byte=5, retry=0.02)
+    kubernetes_client.watches = WatchSettings(silence=0.3, first_byte=0.3, retry=0.02)
     server.faults.add(Rule(verb="watch", after_events=0, hang=True), Rule(verb="watch", hang=True, times=None))
     informer = Informer(kubernetes_client, Watched(ConfigMap))
     informer.start()
@@ -235,6 +235,27 @@ def test_silence_is_no_failure(
     wait_until(lambda: informer.get("a", "default"))
     assert server.requests.count(verb="list") == 1
     assert not caplog.records
+    assert informer.stop(PATIENCE)
+
+
+def test_a_connection_that_breaks_after_a_good_while_is_no_news(
+    server: ApiServer, kubernetes_client: KubernetesClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Load balancers end what was idle for a minute; only what cannot be begun anew is worth a warning."""
+    now = [1000.0]
+    informer = Informer(kubernetes_client, Watched(ConfigMap), clock=lambda: now[0])
+    with caplog.at_level(logging.INFO, "volumehost.api.kubernetes"):
+        informer.start()
+        live(informer)
+        now[0] += 60
+        server.reset_connections()
+        wait_until(lambda: server.requests.count(verb="watch") >= 2)
+        live(informer)
+        assert not caplog.records
+        now[0] += 60
+        with server.unreachable():
+            wait_until(lambda: caplog.records)
+    assert "refused" in caplog.text
     assert informer.stop(PATIENCE)
 
 

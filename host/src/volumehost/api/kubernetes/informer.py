@@ -100,7 +100,7 @@ class Informer(Generic[T]):
         self._synced = threading.Event()
         self._thread: threading.Thread | None = None
         self._stream: WatchStream | None = None
-        self._listed = self._opened = self._silent = False
+        self._listed = self._opened = self._silent = self._expected = False
         #: Since when what is kept may be old, and what was raised last; together, so that what is old says why.
         self._old: tuple[float | None, ApiError | None] = clock(), None
         #: When a watch that has just failed had heard something last.
@@ -202,7 +202,7 @@ class Informer(Generic[T]):
         while (turn := self._wait_for_turn()) is not None:
             pause = 0.0
             try:
-                self._opened = self._silent = False
+                self._opened = self._silent = self._expected = False
                 if not self._listed:
                     self._list()
                 pause = self._watch()
@@ -268,6 +268,7 @@ class Informer(Generic[T]):
                         self._tell(self._handlers, difference)
         except ApiError as error:
             self._heard, self._silent = stream.last_heard, stream.silent
+            self._expected = stream.opened and not stream.reported and self._clock() - began >= _GOOD_SECONDS
             if stream.reported and not isinstance(error, TooManyRequestsError):
                 # It may fail at this place again and again, as with an object that the server cannot read.
                 self._listed = False
@@ -295,8 +296,9 @@ class Informer(Generic[T]):
         if isinstance(error, GoneError):
             self._listed = False
             logger.info("the watch of %s fell behind: they are listed anew", self.kind.plural)
-        elif self._silent:
-            logger.debug("nothing was heard of %s for long: they are watched anew", self.kind.plural)
+        elif self._silent or self._expected:
+            # What stands in between ends connections after minutes, too. What matters is whether the next one begins.
+            logger.debug("the watch of %s is begun anew: %s", self.kind.plural, error)
         else:
             log = logger.debug if str(error) == str(former) else logger.warning
             log("%s are not kept up to date for now: %s", self.kind.plural, error)

@@ -106,6 +106,13 @@ def test_resolving_gives_the_path_without_links_br69(tmpfs: Path, places: Places
         places.resolve(str(tmpfs / "missing"))
 
 
+@pytest.mark.parametrize("detour", ["{}/", "{}/.", "{}/../real", "/{}", "{}/.hidden/.."])
+def test_resolving_a_path_that_is_not_clean_br69(tmpfs: Path, places: Places, detour: str) -> None:
+    (tmpfs / "real" / ".hidden").mkdir(parents=True)
+    assert places.resolve(detour.format(tmpfs / "real")) == str(tmpfs / "real")
+    assert places.resolve(str(tmpfs / "real" / ".hidden")) == str(tmpfs / "real" / ".hidden")
+
+
 def test_resolving_a_name_that_looks_deleted(tmpfs: Path, places: Places) -> None:
     (tmpfs / "x (deleted)").mkdir()
     assert places.resolve(str(tmpfs / "x (deleted)")) == str(tmpfs / "x (deleted)")

@@ -102,6 +102,8 @@ class DriverObjects:
         self._host = host
         self._fixed = {each.metadata.name: each for each in fixed}
         self._lister: Lister[CSIDriver] | None = None
+        #: Of each driver the state of the object that was seen last, and what that says.
+        self._seen: dict[str, tuple[tuple[str, str], DriverTreatment]] = {}
 
     def treatment(self, driver: str) -> DriverTreatment:
         """What holds for the driver now.
@@ -112,7 +114,14 @@ class DriverObjects:
             fixed = self._fixed.get(driver)
             return replace(DriverTreatment.of(fixed) if fixed is not None else _DEFAULTS, attach_required=False)
         found = self._find(driver)
-        return DriverTreatment.of(found) if found is not None else _DEFAULTS
+        if found is None:
+            return _DEFAULTS
+        state = found.metadata.uid, found.metadata.resource_version
+        seen, treatment = self._seen.get(driver, (None, _DEFAULTS))
+        if seen != state or not all(state):
+            treatment = DriverTreatment.of(found)
+            self._seen[driver] = state, treatment
+        return treatment
 
     def _find(self, driver: str) -> CSIDriver | None:
         """The object, None when there is none: certainly none, not merely not seen yet (BR-49)."""

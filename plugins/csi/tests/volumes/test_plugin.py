@@ -106,6 +106,18 @@ def test_csi_plug_07_11_what_the_csi_driver_object_says(plugin, csi_driver, make
     assert plugin.supports_selinux_context_mount(make_pv()) is answer
 
 
+def test_csi_drv_06_each_look_sees_what_has_changed_since(plugin, api, csi_driver, make_pv):
+    made = csi_driver(requires_republish=False)
+    assert [plugin.requires_remount(make_pv()) for _ in range(2)] == [False, False]
+    made.spec.requires_republish = True
+    api.replace(made)
+    assert [plugin.requires_remount(make_pv()) for _ in range(2)] == [True, True]
+    api.delete(CSIDriver, NAME)
+    assert plugin.requires_remount(make_pv()) is False
+    csi_driver(requires_republish=True)  # another object of that name
+    assert plugin.requires_remount(make_pv()) is True
+
+
 def test_csi_plug_07_11_14_an_api_that_does_not_answer(plugin, api, make_pv, monkeypatch):
     def fail(*arguments):
         raise StoreError("the disk is gone")

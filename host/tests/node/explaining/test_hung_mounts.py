@@ -5,7 +5,6 @@ import threading
 
 import pytest
 
-from volumehost.errors import WaitTimeoutError
 from volumehost.loader.events import NoProber
 from volumehost.node.explaining.explain import explain_recorded
 from volumehost.node.explaining.plan import planner
@@ -44,7 +43,7 @@ def test_a_mounted_volume_that_hangs(manager, bind, nfs, pod_with, root, answere
             assert answered(lambda: made.unmount("web", "default")).works
 
 
-def test_an_unmount_that_hangs(manager, bind, nfs, pod_with, volume_of, here, root, answered):
+def test_an_unmount_that_hangs(manager, bind, nfs, pod_with, volume_of, here, root, answered, kept, until):
     from volumehost.api.objects import Pod
 
     plugin = bind()
@@ -52,9 +51,9 @@ def test_an_unmount_that_hangs(manager, bind, nfs, pod_with, volume_of, here, ro
     (volume,) = node.mount_pod(pod_with(nfs("v")), timeout=20).volumes
     with hung_filesystem(volume.path) as hung:
         plugin.trouble["tear_down"] = lambda: _read(volume.path)
-        with pytest.raises(WaitTimeoutError):
-            node.unmount_pod("web", timeout=1.2)
+        kept(node, "web", "tear-down")
         pod = node.api.get(Pod, "web", "default")
+        until(lambda: volume_of(answered(lambda: node.explain(pod))).hangs)
         told = volume_of(answered(lambda: node.explain(pod)))
         assert (told.direction, here(told), told.age is not None) == ("unmount", "tear-down", True)
         assert told.hangs

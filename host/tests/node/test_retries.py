@@ -165,3 +165,12 @@ def test_br53_a_change_of_the_driver_ends_the_backoff_of_what_its_calls_failed_f
     for _ in range(3):
         node.parts.reconciler.driver_changed(name)
     assert plugin.count("set_up") == 2
+
+
+def test_the_log_tells_what_was_done_to_which_volume_for_which_pod(manager, bind, nfs, until, caplog):
+    caplog.set_level(logging.INFO, "volumehost.node.execution")
+    node = manager(bind())
+    uid = node.mount_pod(_pod(nfs()), timeout=20).uid
+    node.unmount_pod("web", timeout=20)
+    done = "operation volume_{} succeeded: volume example.com/bind/{}-v, pod {}".format
+    until(lambda: caplog.messages == [done("mount", uid, uid), done("unmount", uid, uid)])

@@ -153,10 +153,9 @@ class Executor:
             operation.run(steps)
         except BaseException as error:  # noqa: BLE001 - on a worker every one is a plugin's own (NPO-17, BR-18)
             failure = error
-        if failure is None and entry.backoff.attempts:
-            logger.info(
-                "operation %s succeeded, after %d failures: %s", operation.name, entry.backoff.attempts, entry.key
-            )
+        if failure is None and logger.isEnabledFor(logging.INFO):
+            again = f", after {entry.backoff.attempts} failures" if entry.backoff.attempts else ""
+            logger.info("operation %s succeeded%s: %s", operation.name, again, _words_of(operation))
         if failure is not None:
             if absent_driver(failure) is not None:
                 self._watch_drivers()
@@ -224,6 +223,12 @@ class Executor:
             operation.failed(Failure(failure, attempts, retry_at, operation.name, entry.step))
         except Exception:
             logger.exception("the failure of %s on %s could not be recorded", operation.name, operation.key)
+
+
+def _words_of(operation: Operation) -> str:
+    """On what it worked, in words: a log of the agent is read by people."""
+    pod = f", pod {operation.pod_uid}" if operation.pod_uid else ""
+    return f"volume {operation.key.volume}{pod}"
 
 
 def _same_words(one: BaseException | None, other: BaseException) -> bool:

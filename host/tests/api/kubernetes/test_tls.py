@@ -30,6 +30,17 @@ def test_a_client_certificate_given_inline(tls_server: ApiServer, tmp_path: Path
     assert tls_server.requests.all(user="alice")
 
 
+def test_a_certificate_counts_before_a_token(tls_server: ApiServer, tmp_path: Path) -> None:
+    """A real server asks the certificate first, whatever else is sent."""
+    path = Path(tls_server.kubeconfig(tmp_path / "config", user="frank", groups=["system:masters"], certificate=True))
+    document = msgspec.yaml.decode(path.read_bytes())
+    document["users"][0]["user"]["token"] = "of-nobody"
+    path.write_bytes(msgspec.yaml.encode(document))
+    with connect(str(path)) as client:
+        assert client.list(Node).items == []
+    assert tls_server.requests.all(user="frank")
+
+
 def test_a_server_that_nobody_vouches_for(tls_server: ApiServer, tmp_path: Path) -> None:
     path = edited(tls_server, tmp_path, lambda cluster: cluster.pop("certificate-authority-data"))
     with connect(path) as client, pytest.raises(ServerUnreachableError, match="certificate is not accepted"):

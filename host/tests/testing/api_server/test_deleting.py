@@ -108,7 +108,7 @@ class TestOptions:
         made = http.post(MAPS, config_map).metadata
         reply = http.delete(f"{MAPS}/settings", {"preconditions": {field: "1"}})
         assert (reply.code, reply.body["reason"]) == (409, "Conflict")
-        assert "Precondition failed" in reply.body["message"]
+        assert "in the precondition (1) does not match" in reply.body["message"]
         assert http.delete(f"{MAPS}/settings", {"preconditions": {field: made[field]}}).code == 200
 
     @pytest.mark.parametrize(

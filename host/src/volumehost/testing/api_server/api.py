@@ -101,10 +101,9 @@ class Api:
         return self._misbehave(rule, is_gone) or done
 
     def _user(self, request: HttpRequest) -> User:
-        authorization = request.headers.get("authorization", "")
-        if not authorization and request.certified is not None:
-            return user_of(*request.certified)
-        return self.users.identify(authorization)
+        if request.certified is not None:
+            return user_of(*request.certified)  # it counts before a token
+        return self.users.identify(request.headers.get("authorization", ""))
 
     # --- faults -------------------------------------------------------------------------------------------------
 

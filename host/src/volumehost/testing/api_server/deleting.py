@@ -126,13 +126,17 @@ def delete_collection(cluster: Cluster, route: Route, options: Document, query: 
 
 def _check_preconditions(resource: Resource, document: Document, wanted: Mapping[str, Any]) -> None:
     metadata = document["metadata"]
-    for field, told in (("uid", "UID"), ("resourceVersion", "ResourceVersion")):
+    for field, told, why in (
+        ("uid", "UID", "deleted and then recreated"),
+        ("resourceVersion", "ResourceVersion", "modified"),
+    ):
         expected = wanted.get(field)
         if expected and expected != metadata[field]:
             raise conflict(
                 resource,
                 metadata["name"],
-                f"Precondition failed: {told} in precondition: {expected}, {told} in object meta: {metadata[field]}",
+                f"the {told} in the precondition ({expected}) does not match the {told} in record "
+                f"({metadata[field]}). The object might have been {why}",
             )
 
 

@@ -137,38 +137,30 @@ def test_host_path(assert_conforms, pytester):
     assert len(list((base / "hostpath_pv").iterdir())) == 0
 
 
-SETTINGS = """
+OBJECTS = """
 apiVersion: v1
 kind: ConfigMap
 metadata: {name: settings}
 data: {color: blue, app.conf: "x = 1"}
 ---
-"""
-LOGIN = """
 apiVersion: v1
 kind: Secret
 metadata: {name: login}
 stringData: {password: MARKER-of-a-secret}
 ---
 """
-CONFIG_MAP = "{name: files, configMap: {name: settings}}"
 PROJECTED = "{name: files, projected: {sources: [{secret: {name: login}}, {configMap: {name: settings}}]}}"
 
 
-@pytest.mark.parametrize(
-    ("name", "objects", "volume", "more"),
-    [
-        ("configmap", SETTINGS, CONFIG_MAP, {**NO_MOUNT, **NO_SECRET}),
-        ("projected", SETTINGS + LOGIN, PROJECTED, {}),
-    ],
-    ids=["disk", "memory"],
-)
-def test_volumes_of_files(assert_conforms, name, objects, volume, more):
-    """Kills have tests of their own, at every change and not between system calls alone."""
+def test_projected(assert_conforms):
+    """The four plugins of files from the API are one but for what their files are made of.
+
+    Kills have tests of their own, at every change and not between steps alone.
+    """
     read_only = {"its_content_can_be_written": "the volume files is read-only"}
-    skipped = {**NO_DEVICE, **NO_BLOCK, **NO_EXPANSION, **NO_STORAGE, **NO_RESIZING, **INCOMPLETE, **read_only, **more}
-    name = f"kubernetes.io/{name}"
-    assert_conforms(name, name, objects + POD.format(volumes=f"  - {volume}"), skipped, but="killed")
+    skipped = {**NO_DEVICE, **NO_BLOCK, **NO_EXPANSION, **NO_STORAGE, **NO_RESIZING, **INCOMPLETE, **read_only}
+    name = "kubernetes.io/projected"
+    assert_conforms(name, name, OBJECTS + POD.format(volumes=f"  - {PROJECTED}"), skipped, but="killed")
 
 
 def test_the_plugin_of_a_third_party(assert_conforms, pytester):

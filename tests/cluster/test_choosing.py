@@ -96,6 +96,7 @@ def test_a_server_that_asks_to_come_later_is_asked_later(volumehost, server):
 
 
 def test_without_the_client_library_it_is_told_what_to_install(run, kubeconfig, monkeypatch):
+    assert run("--kubeconfig", kubeconfig, "get", "pods").code == 0  # everything but that library is loaded
     for name in [each for each in sys.modules if each.partition(".")[0] == "kubernetes"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setattr(sys, "path", [])

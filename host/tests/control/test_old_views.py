@@ -19,6 +19,7 @@ from volumehost.api.objects import (
 )
 from volumehost.control.binding.bind_writes import set_claim_phase
 from volumehost.control.binding.claim_binder import ClaimBinder
+from volumehost.control.binding.intent import Intent, write_intent
 from volumehost.control.binding.volume_reclaimer import VolumeReclaimer
 from volumehost.control.machinery.controller import Key
 from volumehost.control.provisioning.ephemeral import EphemeralClaims
@@ -26,6 +27,7 @@ from volumehost.control.snapshots.snapshot_content_controller import SnapshotCon
 from volumehost.control.snapshots.snapshot_controller import SnapshotController
 from volumehost.control.snapshots.snapshot_names import BOUND_FINALIZER, CONTENT_FINALIZER, content_name
 from volumehost.errors import ConflictError, ObjectNotFoundError
+from volumehost.storage_driver import CreateVolumeRequest
 
 SNAPSHOTS = "snapshot.storage.k8s.io/v1"
 
@@ -131,6 +133,20 @@ def test_the_claim_of_a_pod_that_was_not_heard_of_yet_is_not_taken_for_left_behi
     view.old[Pod, "web"] = None
     EphemeralClaims(context(world, view)).reconcile(Key("web", "default"))
     assert world.claim("web-v").metadata.deletion_timestamp is None
+
+
+def test_pvc_52_a_volume_that_a_cache_has_not_heard_of_is_not_deleted_again(bound: Any, view: OldView) -> None:
+    """Another controller has made the PersistentVolume, which is to be retained, and its claim is deleted."""
+    (volume,) = bound.volumes()
+    bound.api.patch(PersistentVolume, volume.metadata.name, {"spec": {"persistentVolumeReclaimPolicy": "Retain"}})
+    handle = volume.spec.csi.volume_handle
+    request = CreateVolumeRequest(volume.metadata.name, [], 2**30)
+    noted = write_intent(bound.api, bound.claim(), Intent("driver.example.com", request, {}, handle=handle))
+    view.old[PersistentVolume, volume.metadata.name] = None
+    bound.api.delete(PersistentVolumeClaim, "data", "default")
+    ClaimBinder(context(bound, view)).reconcile(Key("data", "default"))
+    assert bound.driver.count("delete_volume") == 0
+    assert bound.gone(noted)
 
 
 def test_a_snapshot_keeps_its_content_though_a_cache_has_not_heard_of_it(bound: Any, view: OldView) -> None:

@@ -137,9 +137,10 @@ class CsiProvisioner:
         return driver
 
     def _existing(self, claim: PersistentVolumeClaim) -> PersistentVolume | None:
+        """The volume that was made for it; what is not there for certain may be deleted again."""
         from volumehost.api.objects import PersistentVolume
 
-        return get_or_none(self._api, PersistentVolume, volume_name(claim))
+        return get_or_none(self._context.uncached, PersistentVolume, volume_name(claim))
 
     def _plan(
         self,

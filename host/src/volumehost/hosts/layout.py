@@ -141,8 +141,7 @@ class Layout:
 
     def pod_volume_dir(self, pod_uid: str, plugin_name: str, volume_name: str) -> str:
         """``<pod dir>/volumes/<escaped plugin>/<volume>``."""
-        volume = path_component(volume_name, "volume name")
-        return f"{self.pod_volumes_dir(pod_uid)}/{escaped(plugin_name)}/{volume}"
+        return _pod_volume_dirs(self.root_dir, pod_uid, plugin_name) + path_component(volume_name, "volume name")
 
     def pod_plugins_dir(self, pod_uid: str) -> str:
         """``<pod dir>/plugins``."""
@@ -150,7 +149,7 @@ class Layout:
 
     def pod_plugin_dir(self, pod_uid: str, plugin_name: str) -> str:
         """``<pod dir>/plugins/<escaped plugin>``."""
-        return f"{self.pod_plugins_dir(pod_uid)}/{escaped(plugin_name)}"
+        return _pod_plugin_dir(self.root_dir, pod_uid, plugin_name)
 
     def pod_volume_devices_dir(self, pod_uid: str) -> str:
         """``<pod dir>/volumeDevices``."""
@@ -173,6 +172,17 @@ class Layout:
 @functools.lru_cache(maxsize=256)
 def _pod_dir(root_dir: str, pod_uid: str) -> str:
     return f"{root_dir}/pods/{path_component(pod_uid, 'pod UID')}"
+
+
+@functools.lru_cache(maxsize=256)
+def _pod_volume_dirs(root_dir: str, pod_uid: str, plugin_name: str) -> str:
+    """Where the volumes of the plugin lie in the pod, with a slash at the end."""
+    return f"{_pod_dir(root_dir, pod_uid)}/volumes/{escaped(plugin_name)}/"
+
+
+@functools.lru_cache(maxsize=256)
+def _pod_plugin_dir(root_dir: str, pod_uid: str, plugin_name: str) -> str:
+    return f"{_pod_dir(root_dir, pod_uid)}/plugins/{escaped(plugin_name)}"
 
 
 @functools.lru_cache(maxsize=256)

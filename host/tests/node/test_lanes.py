@@ -53,6 +53,31 @@ def test_a_lane_has_its_share_and_the_next_one_goes_on(lanes):
     assert take(lanes, 9) == "b"
 
 
+def test_one_quick_worker_goes_on_in_its_lane(lanes):
+    """Which comes to the same as to end a task and take the next; in every other case it has to ask."""
+    lanes.put("a", *map(named, ("a1", "a2", "a3", "a4", "a5")))
+    assert lanes.go_on(1, 0.0) is None, "it is at no task"
+    assert take(lanes, 1) == "a1"
+    assert lanes.go_on(1, 0.05).__name__ == "a2"
+    assert lanes.go_on(2, 0.05) is None, "another one"
+    assert lanes.go_on(1, 0.05 + SLOW_SECONDS + 0.01) is None, "the last one took long"
+    assert take(lanes, 2, 0.1) == "a3"
+    assert lanes.go_on(1, 0.1) is None, "there are two at work"
+    lanes.end(2, 0.1)
+    lanes.put("b", named("b1"))
+    assert lanes.go_on(1, 0.1) is None, "it is the turn of the other lane"
+    assert take(lanes, 3, 0.1) == "a4"
+    lanes.end(3, 0.1)
+    assert take(lanes, 3, 0.1) == "b1"
+    lanes.end(3, 0.1)
+    assert lanes.go_on(1, 0.1).__name__ == "a5"
+    assert lanes.go_on(1, 0.1) is None, "nothing is left"
+    assert not lanes.can_take(0.1)
+    lanes.put("a", named("a6"))
+    lanes.nearly_end(1, 0.1)
+    assert lanes.go_on(1, 0.1) is None, "it is at its end in another way"
+
+
 def test_what_is_stuck_does_not_count_against_the_share(lanes):
     lanes.put("a", *[named("a")] * 5)
     assert [take(lanes, worker) for worker in range(3)] == ["a", "a", None]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from volumehost.errors import (
     NoPluginMatchedError,
@@ -51,8 +51,7 @@ def flat_delay(error: BaseException | None) -> float | None:
     return BUSY_DELAY if busy else None
 
 
-@dataclass(slots=True)
-class Backoff:
+class Backoff(msgspec.Struct):
     """What is remembered of an operation's failures; times are those of a monotonic clock, in seconds.
 
     ``attempts`` counts real failures: that a driver was busy or absent is none.

@@ -124,6 +124,22 @@ class Lanes:
             return Taken(task, alone)
         return None
 
+    def go_on(self, worker: int, now: float) -> Task | None:
+        """The next task of the lane that the worker is at, where :meth:`end` and :meth:`take` would come to that.
+
+        It is so while one worker is busy, in a lane that is quick, and nothing waits in another: a third of the price.
+        """
+        if len(self._waiting) != 1 or len(self._at) != 1:
+            return None
+        lane = self._waiting[0]
+        if lane.slow or self._at.get(worker) is not lane or now - lane.busy[worker] > SLOW_SECONDS:
+            return None
+        lane.busy[worker] = now
+        task = lane.tasks.popleft()
+        if not lane.tasks:
+            self._waiting.clear()
+        return task
+
     def end(self, worker: int, now: float) -> None:
         """The worker has ended the task that it was at, if it was at one."""
         lane = self._at.pop(worker, None)

@@ -144,6 +144,10 @@ class WorkerPool:
     def _next_task(self, me: int, *, arriving: bool) -> Task | None:
         """Wait for a task; None when the thread is to end."""
         now = self._clock()
+        if not (arriving or self._hurried or self._stopping):
+            task = self._lanes.go_on(me, now)
+            if task is not None:
+                return task
         self._lanes.end(me, now)
         while not self._stopping:
             if arriving:

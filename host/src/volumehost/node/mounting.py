@@ -174,7 +174,7 @@ class PodMounting:
         """Of the volumes that wait, those for which the node has no attachment left (VM-07, CSI-PLUG-25)."""
         found = []
         for use in self._parts.services.desired.uses_of_pod(uid):
-            need = self._actual.check(use.volume, uid, attachable=use.attachable).need
+            need = self._actual.check(use.volume, uid, attachable=use.attachable)
             if need is Need.ATTACH and self._is_exhausted(use):
                 found.append(limit_message(use))
         return found
@@ -197,7 +197,7 @@ class PodMounting:
         if record is None or record.errors:
             return False
         volumes = self._parts.services.desired.volumes_of_pod(uid)
-        return all(self._is_usable(name, uid) for name in volumes)
+        return all(self._is_usable(name, uid) for name in self._actual.lacking(volumes, uid))
 
     def _is_usable(self, volume: str, uid: str) -> bool:
         """A refresh that failed is tried again, and status tells of it; what is mounted stays usable meanwhile."""

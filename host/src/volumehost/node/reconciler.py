@@ -220,8 +220,9 @@ class Reconciler:
     def _pass(self, keys: list[Key]) -> None:
         """Unmount first: a volume that moves between pods is released before it is taken (RECON-L-11)."""
         of_pods = [key for key in keys if key[1]]
+        mounted = [key for key in of_pods if self._services.actual.has_mounts(key[1])]
         of_devices = [key for key in keys if not key[1]]
-        for step, affected in ((self._unmount, of_pods), (self._mount, of_pods), (self._release, of_devices)):
+        for step, affected in ((self._unmount, mounted), (self._mount, of_pods), (self._release, of_devices)):
             for key in affected:
                 try:
                     step(*key)
@@ -251,14 +252,14 @@ class Reconciler:
             return
         services = self._services
         label = use.selinux.mount if use.selinux is not None else None
-        need = services.actual.check(volume, pod_uid, attachable=use.attachable, size=use.wanted_size, label=label).need
+        need = services.actual.check(volume, pod_uid, attachable=use.attachable, size=use.wanted_size, label=label)
         if need is Need.NOTHING or self._is_blocked(volume, "", pod_uid):
             return
         if need is Need.RELABEL:
             self._blocked.setdefault(volume, {})[volume, pod_uid] = None
             self._dirty.mark(volume, "")  # it is released first (RECON-L-30), which brings this one back
             return
-        if need is Need.ATTACH and not use.attachable and services.actual.get_volume(volume) is None:
+        if need is Need.ATTACH and not use.attachable and not services.actual.has_volume(volume):
             # It is entered at once (ASW-05).
             spec = use.spec if use.is_shared or use.is_block else None
             services.actual.enter_wanted(use.volume, use.plugin.name, spec, use.spec.volume_mode())

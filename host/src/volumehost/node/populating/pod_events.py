@@ -39,7 +39,7 @@ def _lists(services: Services, record: PodRecord, problems: Iterable[str]) -> st
     ]  # fmt: skip
     unattached = [
         name for name, use in uses.items()
-        if use.attachable and services.actual.check(use.volume, uid, attachable=True).need is Need.ATTACH
+        if use.attachable and services.actual.check(use.volume, uid, attachable=True) is Need.ATTACH
     ]  # fmt: skip
     return (
         f"unmounted volumes={_shown(unmounted)}, unattached volumes={_shown(unattached)}, "

@@ -6,11 +6,11 @@ Records handed out are snapshots, which no later change reaches.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from volumehost.node.state import of_pods
-from volumehost.node.state.records import AttachedVolume, MountCheck, MountedVolume
+from volumehost.node.state.records import AttachedVolume, MountedVolume
 from volumehost.node.state.states import Attachability, MountState, Need, ResizeHold
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class ActualView:
 
     def check(
         self, name: str, pod_uid: str, *, attachable: bool = False, size: int = 0, label: str | None = None
-    ) -> MountCheck:
+    ) -> Need:
         """What a wanted volume lacks (ASW-30).
 
         :param attachable: it has to be attached before it is used; if not, an attachment is undone before (BR-49).
@@ -41,23 +41,33 @@ class ActualView:
         with self._lock:
             volume = self._volumes.get(name)
             if volume is None:
-                return MountCheck(Need.ATTACH, "")
+                return Need.ATTACH
             if label is not None and _has_other_label(volume, label):
-                return MountCheck(Need.RELABEL, volume.device_path)
+                return Need.RELABEL
             as_wanted = volume.attached and attachable == (volume.attachability is Attachability.TRUE)
             in_use = volume.held is not None or volume.device_state.may_be_mounted
             if not as_wanted and (attachable or not in_use):
-                return MountCheck(Need.ATTACH, volume.device_path)
+                return Need.ATTACH
             need = _mount_need(volume, pod_uid)
             if need is Need.NOTHING and 0 < volume.size < size and volume.resize_hold is ResizeHold.NONE:
                 need = Need.RESIZE
-            return MountCheck(need, volume.device_path)
+            return need
 
     def state_of(self, name: str, pod_uid: str) -> Need:
         """What the pod's use of the volume lacks, whatever the volume itself lacks."""
         with self._lock:
             volume = self._volumes.get(name)
             return _mount_need(volume, pod_uid) if volume is not None else Need.ATTACH
+
+    def lacking(self, names: Iterable[str], pod_uid: str) -> list[str]:
+        """Those of the volumes of which :meth:`state_of` tells anything but ``NOTHING``."""
+        with self._lock:
+            volumes = self._volumes
+            return [
+                name
+                for name in names
+                if (volume := volumes.get(name)) is None or _mount_need(volume, pod_uid) is not Need.NOTHING
+            ]
 
     def has_other_label(self, name: str, label: str) -> bool:
         """Whether the volume is, or may be, mounted with another SELinux label than this, "" for none (DSW-08)."""
@@ -66,6 +76,10 @@ class ActualView:
             return volume is not None and _has_other_label(volume, label)
 
     # --- what there is -----------------------------------------------------------------------------------------
+
+    def has_volume(self, name: str) -> bool:
+        """Whether the node knows the volume."""
+        return name in self._volumes
 
     def get_volume(self, name: str) -> AttachedVolume | None:
         """A snapshot of the volume."""

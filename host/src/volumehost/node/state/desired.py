@@ -115,19 +115,17 @@ class _Wish(msgspec.Struct, gc=False):
     claim_size: int
     requested_at: float
     selinux: SELinuxLabels | None
+    #: The pod's own, at hand since nothing is asked for as often.
+    pod_uid: str
 
     @classmethod
     def of(cls, use: VolumeUse, pods: KeptPods) -> _Wish:
         unpacked = pods.entered(use.pod)
         unpacked.specs[use.volume] = use.spec
         spec = pack(use.spec, use.pod, use.outer_names[0])
-        wish = cls(use.volume, unpacked.kept, spec, *_all_but_the_first_three(use))
+        wish = cls(use.volume, unpacked.kept, spec, *_kept_as_they_are(use), pod_uid=unpacked.kept.uid)
         unpacked.uses[use.volume] = wish, use
         return wish
-
-    @property
-    def pod_uid(self) -> str:
-        return self.pod.uid
 
     @property
     def is_on_node(self) -> bool:
@@ -138,19 +136,19 @@ class _Wish(msgspec.Struct, gc=False):
         """What it lacks, as for :meth:`VolumeUse` (ASW-30)."""
         size = 0 if self.size and self.unpack().spec.read_only else self.size
         label = self.selinux.mount if self.selinux is not None else None
-        return actual.check(self.volume, self.pod.uid, attachable=self.attachable, size=size, label=label).need
+        return actual.check(self.volume, self.pod_uid, attachable=self.attachable, size=size, label=label)
 
     def unpack(self) -> VolumeUse:
         unpacked = self.pod.unpack()
         wish, use = unpacked.uses.get(self.volume, (None, None))
         if use is None or wish is not self:
             spec = unpack(self.spec, unpacked, self.volume, self.outer_names[0])
-            use = VolumeUse(self.volume, unpacked.pod, spec, *_all_but_the_first_three(self))
+            use = VolumeUse(self.volume, unpacked.pod, spec, *_kept_as_they_are(self))
             unpacked.uses[self.volume] = self, use
         return use
 
 
-_all_but_the_first_three = attrgetter(*_Wish.__struct_fields__[3:])
+_kept_as_they_are = attrgetter(*_Wish.__struct_fields__[3:-1])
 
 
 class DesiredState:

@@ -23,9 +23,11 @@ Item = TypeVar("Item", bound=OfPod)
 
 def get(held: Item | dict[str, Item] | None, pod_uid: str) -> Item | None:
     """That of the pod."""
+    if held is None:
+        return None
     if isinstance(held, dict):
         return held.get(pod_uid)
-    return held if held is not None and held.pod_uid == pod_uid else None
+    return held if held.pod_uid == pod_uid else None
 
 
 def put(held: Item | dict[str, Item] | None, item: Item) -> Item | dict[str, Item]:

@@ -6,13 +6,13 @@ one of them refers to refers back to it, so the garbage collector need not look 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from volumehost.node.state import of_pods
 from volumehost.node.state.identity import unique_volume_name_of_pod
-from volumehost.node.state.states import Attachability, DeviceState, MountState, Need, ResizeHold
+from volumehost.node.state.states import Attachability, DeviceState, MountState, ResizeHold
 from volumehost.spec import BLOCK_MODE, FILESYSTEM_MODE, Spec
 
 if TYPE_CHECKING:
@@ -110,10 +110,3 @@ class AttachedVolume(msgspec.Struct, gc=False):
         """A copy that no later change reaches."""
         held = dict(self.held) if isinstance(self.held, dict) else self.held
         return msgspec.structs.replace(self, held=held)
-
-
-class MountCheck(NamedTuple):
-    """What ``ActualState.check`` found: what the volume lacks, and its device path."""
-
-    need: Need
-    device_path: str

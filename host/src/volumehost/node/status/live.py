@@ -239,7 +239,7 @@ class LiveStatus:
         attachments = self._services.attachments
         if attachments is None or not use.attachable:
             return ""
-        need = self._services.actual.check(use.volume, use.pod_uid, attachable=True).need
+        need = self._services.actual.check(use.volume, use.pod_uid, attachable=True)
         return attachments.waits_for(use.volume) if need is Need.ATTACH else ""
 
     def _as_recorded(self, name: str, record: dict[str, Any]) -> VolumeStatus:

@@ -28,11 +28,10 @@ class UsedVolumes:
         return name in self.mounts or name in self.devices
 
 
-def containers_of(pod: Pod) -> Iterator[Container]:
+def containers_of(pod: Pod) -> tuple[Container, ...]:
     """Init, regular and ephemeral containers, in that order."""
-    yield from pod.spec.init_containers
-    yield from pod.spec.containers
-    yield from pod.spec.ephemeral_containers
+    spec = pod.spec
+    return (*spec.init_containers, *spec.containers, *spec.ephemeral_containers)
 
 
 def used_volumes(pod: Pod) -> UsedVolumes:

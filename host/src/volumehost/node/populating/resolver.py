@@ -105,11 +105,15 @@ class Resolver:
         if not getattr(api, "answers_at_once", False):
             return None
         found: dict[str, VolumeUse | Exception] = {}
+        answered = set[str]()
         for volume in volumes:
             try:
                 source = source_of(volume, pod, used, api)
-                if not self._plugins.answers_at_once(source.spec):
-                    return None
+                kind = source.spec.source()
+                if kind not in answered:
+                    if not self._plugins.answers_at_once(source.spec):
+                        return None
+                    answered.add(kind)
                 found[volume.name] = self._describe(volume, pod, source, self._find(source, guarded=False), used)
             except Exception as error:
                 logger.debug("volume %s of pod %s", volume.name, pod.metadata.name, exc_info=True)

@@ -116,14 +116,15 @@ class _Wish(msgspec.Struct, gc=False):
     requested_at: float
     selinux: SELinuxLabels | None
     #: The pod's own, at hand since nothing is asked for as often.
-    pod_uid: str
+    pod_uid: str = ""
 
     @classmethod
     def of(cls, use: VolumeUse, pods: KeptPods) -> _Wish:
         unpacked = pods.entered(use.pod)
         unpacked.specs[use.volume] = use.spec
         spec = pack(use.spec, use.pod, use.outer_names[0])
-        wish = cls(use.volume, unpacked.kept, spec, *_kept_as_they_are(use), pod_uid=unpacked.kept.uid)
+        wish = cls(use.volume, unpacked.kept, spec, *_kept_as_they_are(use))
+        wish.pod_uid = unpacked.kept.uid
         unpacked.uses[use.volume] = wish, use
         return wish
 

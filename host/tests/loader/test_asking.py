@@ -179,9 +179,7 @@ def test_several_that_hang_cost_one_deadline_each_and_are_all_named(manager, bas
 
 
 def test_one_that_is_slow_to_hang_does_not_hide_an_ambiguity(manager, base, misbehaving, spec_of, hanging):
-    made = manager(
-        base("example.com/a"), misbehaving("example.com/b", hanging), base("example.com/c"), ask_timeout=0.5
-    )
+    made = manager(base("example.com/a"), misbehaving("example.com/b", hanging), base("example.com/c"), ask_timeout=0.5)
     with pytest.raises(MultiplePluginsMatchedError) as caught:
         made.find_plugin_by_spec(spec_of("nfs"))
     assert caught.value.names == ("example.com/a", "example.com/c")

@@ -20,19 +20,21 @@ def filesystem_magic(path: str) -> int:
 
     :raises OSError: the path cannot be reached, or the filesystem does not answer.
     """
-    import ctypes
+    statfs, make_buffer = _statfs()
+    buffer = make_buffer()
+    if statfs(os.fsencode(path), buffer) != 0:
+        import ctypes
 
-    buffer = ctypes.create_string_buffer(_STATFS_SIZE)
-    if _libc().statfs(os.fsencode(path), buffer) != 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number), path)
     return int.from_bytes(buffer.raw[:_TYPE_BYTES], sys.byteorder) & 0xFFFFFFFF
 
 
 @functools.cache
-def _libc() -> Any:
+def _statfs() -> tuple[Any, Any]:
+    """The C library's function, and the type of what it fills."""
     import ctypes
 
-    library = ctypes.CDLL(None, use_errno=True)
-    library.statfs.argtypes = [ctypes.c_char_p, ctypes.c_char_p]
-    return library
+    statfs = ctypes.CDLL(None, use_errno=True).statfs
+    statfs.argtypes = [ctypes.c_char_p, ctypes.c_char_p]
+    return statfs, ctypes.c_char * _STATFS_SIZE

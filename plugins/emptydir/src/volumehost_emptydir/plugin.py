@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from volumehost_emptydir.mounter import EmptyDirMounter
     from volumehost_emptydir.place import VolumePlace
     from volumehost_emptydir.swap import SwapControl
+    from volumehost_emptydir.unmounter import EmptyDirUnmounter
 
 PLUGIN_NAME = "kubernetes.io/empty-dir"
 
@@ -41,6 +42,7 @@ class EmptyDirPlugin:
     def __init__(self) -> None:
         self._host: VolumeHost | None = None
         self._made: _Tools | None = None
+        self._unmounting: tuple[type[EmptyDirUnmounter], Callable[[VolumeHost, str, str], VolumePlace]] | None = None
 
     @hookimpl
     def init(self, host: VolumeHost) -> None:
@@ -90,11 +92,14 @@ class EmptyDirPlugin:
     @hookimpl
     def new_unmounter(self, volume_name: str, pod_uid: str) -> Unmounter:
         """Finds out the medium from what is there (EMPTYDIR-05)."""
-        from volumehost_emptydir.place import VolumePlace
-        from volumehost_emptydir.unmounter import EmptyDirUnmounter
+        if self._unmounting is None:
+            from volumehost_emptydir.place import VolumePlace
+            from volumehost_emptydir.unmounter import EmptyDirUnmounter
 
+            self._unmounting = EmptyDirUnmounter, VolumePlace.of
+        unmounter, place = self._unmounting
         host = self._any_host()
-        return EmptyDirUnmounter(VolumePlace.of(host, pod_uid, volume_name), host.get_mounter())
+        return unmounter(place(host, pod_uid, volume_name), host.get_mounter())
 
     @hookimpl
     def construct_volume_spec(self, volume_name: str, mount_path: str) -> ReconstructedVolume:

@@ -139,8 +139,8 @@ def test_the_term_counts_from_before_the_renewal_was_asked_for(api) -> None:
 
 
 def test_a_leader_that_cannot_renew_writes_nothing_when_its_term_is_over(api) -> None:
-    away = Away(api)
-    one = elector(away, "one", time.monotonic, renew_deadline=0.3, retry_period=0.01)
+    away, clock = Away(api), Clock()
+    one = elector(away, "one", clock, retry_period=0.01)
     term = one.acquire()
     assert term is not None
     fenced = FencedClient(api, term).client
@@ -148,6 +148,9 @@ def test_a_leader_that_cannot_renew_writes_nothing_when_its_term_is_over(api) ->
     away.away = True
     keeping = threading.Thread(target=one.keep, args=(term,))
     keeping.start()
+    while not away.asked.wait(0.02):
+        clock.now += 0.01
+    clock.now += 20
     keeping.join(PATIENCE)
     assert not keeping.is_alive()
     with pytest.raises(NotLeaderError, match="could not be renewed in time"):

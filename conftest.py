@@ -1,20 +1,33 @@
 """Every test process gets a mount namespace of its own; tests marked ``root`` are skipped where that cannot be.
 
-What is random in tests is the same in every run, unless one asks for more.
+The fixtures are there for the tests of every distribution. What is random in tests is the same in every run, unless one
+asks for more.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
 import signal
+import stat
 import sys
 import threading
+import time
 import traceback
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml  # noqa: F401 - its part in C cannot be loaded twice, as it would be where tests run pytest within this process
 from hypothesis import HealthCheck, settings
 
+from volumehost.errors import WaitTimeoutError
+from volumehost.mount import syscalls
+from volumehost.mount.mountinfo import read_mount_table
+from volumehost.testing.agents import PATIENCE
 from volumehost.testing.namespaces import enter_private_mount_namespace, why_not_private
 
 _reason = why_not_private()
@@ -67,3 +80,82 @@ def _show_tracebacks_one_at_a_time() -> None:
             return parse(segment)
 
     setattr(traceback, name, parse_alone)
+
+
+@pytest.fixture
+def until() -> Callable[..., None]:
+    """Wait for a condition, with a deadline in seconds."""
+
+    def wait(condition: Callable[[], object], seconds: float = PATIENCE, what: str = "the condition") -> None:
+        deadline = time.monotonic() + seconds
+        pause = threading.Event()
+        while not condition():
+            if time.monotonic() > deadline:
+                pytest.fail(f"{what} did not come true within {seconds} s")
+            pause.wait(0.005)
+
+    return wait
+
+
+@pytest.fixture
+def refused(until: Callable[..., None]) -> Callable[..., Any]:
+    """Asks again and again, each time for a moment, until the error has the words (a pattern); returns it."""
+
+    def ask(call: Callable[..., Any], words: str) -> pytest.ExceptionInfo[WaitTimeoutError]:
+        found = []
+
+        def has_words() -> bool:
+            with pytest.raises(WaitTimeoutError) as caught:
+                call(timeout=0.1)
+            found[:] = [caught]
+            return re.search(words, str(caught.value)) is not None
+
+        until(has_words, what=f"that {words} is told")
+        return found[0]
+
+    return ask
+
+
+@pytest.fixture
+def kept(refused: Callable[..., Any]) -> Callable[..., Any]:
+    """Asks to unmount a pod, by default until an attempt has failed."""
+    return lambda node, name, words="attempts? failed": refused(partial(node.unmount_pod, name), words)
+
+
+@pytest.fixture
+def unready(refused: Callable[..., Any]) -> Callable[..., Any]:
+    """Asks to mount a pod."""
+    return lambda node, pod, words: refused(partial(node.mount_pod, pod), words)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Iterator[str]:
+    """A root directory on a tmpfs of its own; everything below the test's directory is unmounted at the end."""
+    place = tmp_path / "host"
+    place.mkdir()
+    syscalls.mount("root", str(place), "tmpfs", 0, "")
+    yield str(place / "root")
+    for _ in range(3):
+        below = [mount.path for mount in read_mount_table() if f"{mount.path}/".startswith(f"{tmp_path}/")]
+        for path in reversed(below):
+            with contextlib.suppress(OSError):
+                syscalls.umount2(path, syscalls.MNT_DETACH)
+
+
+@pytest.fixture
+def snapshot() -> Callable[[str], object]:
+    """Everything that could have changed below a directory: names, kinds, modes, sizes, times, contents; and mounts."""
+
+    def take(root: str) -> object:
+        found = {}
+        for directory, _, names in os.walk(root):
+            for path in (directory, *(os.path.join(directory, name) for name in names)):
+                status = os.lstat(path)
+                content = b""
+                if stat.S_ISREG(status.st_mode):
+                    with open(path, "rb") as file:
+                        content = file.read()
+                found[path] = (status.st_mode, status.st_size, status.st_mtime_ns, status.st_ino, content)
+        return found, [str(mount) for mount in read_mount_table()]
+
+    return take

@@ -6,8 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -18,38 +16,7 @@ from acme_plugin import Site
 
 from volumehost.agent.client import AgentManager
 from volumehost.api.store import EmbeddedStore
-from volumehost.mount import syscalls
-from volumehost.mount.mountinfo import read_mount_table
-from volumehost.testing.agents import PATIENCE, AgentProcess
-
-
-@pytest.fixture
-def until():
-    """Wait for a condition, with a deadline."""
-
-    def wait(condition, seconds=PATIENCE, what="the condition"):
-        deadline = time.monotonic() + seconds
-        pause = threading.Event()
-        while not condition():
-            if time.monotonic() > deadline:
-                pytest.fail(f"{what} did not come true within {seconds} s")
-            pause.wait(0.01)
-
-    return wait
-
-
-@pytest.fixture
-def root(tmp_path):
-    """A root directory on a tmpfs of its own; everything below the test's directory is unmounted at the end."""
-    place = tmp_path / "host"
-    place.mkdir()
-    syscalls.mount("root", str(place), "tmpfs", 0, "")
-    yield str(place / "root")
-    for _ in range(3):
-        below = [mount.path for mount in read_mount_table() if f"{mount.path}/".startswith(f"{tmp_path}/")]
-        for path in reversed(below):
-            with contextlib.suppress(OSError):
-                syscalls.umount2(path, syscalls.MNT_DETACH)
+from volumehost.testing.agents import AgentProcess
 
 
 @pytest.fixture

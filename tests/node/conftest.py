@@ -3,83 +3,17 @@
 import contextlib
 import json
 import os
-import re
 import subprocess
 import sys
-import threading
-import time
-from functools import partial
 from pathlib import Path
 
 import pytest
 
 from volumehost import VolumeManager
-from volumehost.errors import WaitTimeoutError
-from volumehost.mount import syscalls
 from volumehost.mount.mountinfo import read_mount_table
 
 DRIVER = Path(__file__).with_name("driver.py")
 FUSE_DAEMON = Path(__file__).parents[2] / "host" / "tests" / "mount" / "fuse_daemon.py"
-
-
-@pytest.fixture
-def until():
-    """Wait for a condition, with a deadline."""
-
-    def wait(condition, seconds=30.0, what="the condition"):
-        deadline = time.monotonic() + seconds
-        pause = threading.Event()
-        while not condition():
-            if time.monotonic() > deadline:
-                pytest.fail(f"{what} did not come true within {seconds} s")
-            pause.wait(0.005)
-
-    return wait
-
-
-@pytest.fixture
-def refused(until):
-    """Asks again and again, each time for a moment, until the error has the words (a pattern); returns it."""
-
-    def ask(call, words):
-        found = []
-
-        def has_words():
-            with pytest.raises(WaitTimeoutError) as caught:
-                call(timeout=0.1)
-            found[:] = [caught]
-            return re.search(words, str(caught.value))
-
-        until(has_words, what=f"that {words} is told")
-        return found[0]
-
-    return ask
-
-
-@pytest.fixture
-def kept(refused):
-    """Asks to unmount a pod, by default until an attempt has failed."""
-    return lambda node, name, words="attempts? failed": refused(partial(node.unmount_pod, name), words)
-
-
-@pytest.fixture
-def unready(refused):
-    """Asks to mount a pod."""
-    return lambda node, pod, words: refused(partial(node.mount_pod, pod), words)
-
-
-@pytest.fixture
-def root(tmp_path):
-    """A root directory on a tmpfs of its own; everything below the test's directory is unmounted at the end."""
-    place = tmp_path / "host"
-    place.mkdir()
-    syscalls.mount("root", str(place), "tmpfs", 0, "")
-    yield str(place / "root")
-    for _ in range(3):
-        below = [mount.path for mount in read_mount_table() if f"{mount.path}/".startswith(f"{tmp_path}/")]
-        for path in reversed(below):
-            with contextlib.suppress(OSError):
-                syscalls.umount2(path, syscalls.MNT_DETACH)
 
 
 @pytest.fixture

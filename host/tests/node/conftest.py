@@ -2,19 +2,14 @@
 
 import contextlib
 import os
-import re
-import threading
-import time
-from functools import partial
 
 import pytest
 
 from volumehost import Attributes, ReconstructedVolume, Spec, VolumeManager, hookimpl
 from volumehost.api.convert import to_object
 from volumehost.api.objects import PersistentVolume, PersistentVolumeClaim, Pod, Volume
-from volumehost.errors import NotSupportedMetricsError, WaitTimeoutError
+from volumehost.errors import NotSupportedMetricsError
 from volumehost.loader.events import NoProber
-from volumehost.mount import syscalls
 from volumehost.mount.mounter import LinuxMounter
 from volumehost.mount.mountinfo import read_mount_table
 from volumehost.sdk import cleanup_mount_point
@@ -36,52 +31,6 @@ class Clock:
 @pytest.fixture
 def clock():
     return Clock()
-
-
-@pytest.fixture
-def until():
-    """Wait for a condition, with a deadline."""
-
-    def wait(condition, seconds=30.0, what="the condition"):
-        deadline = time.monotonic() + seconds
-        pause = threading.Event()
-        while not condition():
-            if time.monotonic() > deadline:
-                pytest.fail(f"{what} did not come true within {seconds} s")
-            pause.wait(0.005)
-
-    return wait
-
-
-@pytest.fixture
-def refused(until):
-    """Asks again and again, each time for a moment, until the error has the words (a pattern); returns it."""
-
-    def ask(call, words):
-        found = []
-
-        def has_words():
-            with pytest.raises(WaitTimeoutError) as caught:
-                call(timeout=0.1)
-            found[:] = [caught]
-            return re.search(words, str(caught.value))
-
-        until(has_words, what=f"that {words} is told")
-        return found[0]
-
-    return ask
-
-
-@pytest.fixture
-def kept(refused):
-    """Asks to unmount a pod, by default until an attempt has failed."""
-    return lambda node, name, words="attempts? failed": refused(partial(node.unmount_pod, name), words)
-
-
-@pytest.fixture
-def unready(refused):
-    """Asks to mount a pod."""
-    return lambda node, pod, words: refused(partial(node.mount_pod, pod), words)
 
 
 @pytest.fixture
@@ -330,20 +279,6 @@ def bind():
 @pytest.fixture
 def disk():
     return Disk
-
-
-@pytest.fixture
-def root(tmp_path):
-    """A root directory on a tmpfs of its own; everything below it is unmounted at the end."""
-    place = tmp_path / "host"
-    place.mkdir()
-    syscalls.mount("root", str(place), "tmpfs", 0, "")
-    yield str(place / "root")
-    for _ in range(3):
-        below = [mount.path for mount in read_mount_table() if f"{mount.path}/".startswith(f"{tmp_path}/")]
-        for path in reversed(below):
-            with contextlib.suppress(OSError):
-                syscalls.umount2(path, syscalls.MNT_DETACH)
 
 
 @pytest.fixture

@@ -1,16 +1,13 @@
 """The volume manager with the CSI plugin and a scriptable driver on a real socket; the manager provisions."""
 
 import contextlib
-import os
 import shutil
-import stat
 import tempfile
 
 import pytest
 
 from volumehost import VolumeManager
 from volumehost.loader.events import NoProber
-from volumehost.mount.mountinfo import read_mount_table
 from volumehost_csi.plugin import CSIPlugin
 from volumehost_csi_kit.fake import FakeDriver
 
@@ -128,22 +125,3 @@ def node_calls(driver):
         return [(call.name, call.code) if codes else call.name for call in driver.calls() if call.name in names]
 
     return calls
-
-
-@pytest.fixture
-def snapshot():
-    """Everything that could have changed below a directory, and the mounts."""
-
-    def take(root):
-        found = {}
-        for directory, _, names in os.walk(root):
-            for path in (directory, *(os.path.join(directory, name) for name in names)):
-                status = os.lstat(path)
-                content = b""
-                if stat.S_ISREG(status.st_mode):
-                    with open(path, "rb") as file:
-                        content = file.read()
-                found[path] = (status.st_mode, status.st_size, status.st_mtime_ns, status.st_ino, content)
-        return found, [str(mount) for mount in read_mount_table()]
-
-    return take

@@ -2,8 +2,7 @@
 
 import contextlib
 import os
-import threading
-import time
+from pathlib import Path
 
 import pytest
 
@@ -17,7 +16,6 @@ from volumehost.api.convert import to_object
 from volumehost.api.kubernetes import connect
 from volumehost.api.kubernetes.gate import RequestGate
 from volumehost.api.objects import Node, Pod
-from volumehost.mount import syscalls
 from volumehost.mount.mountinfo import read_mount_table
 from volumehost.testing.api_server import ApiServer
 
@@ -25,30 +23,9 @@ EMPTY_DIR = {"name": "v", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}}
 
 
 @pytest.fixture
-def until():
-    """Wait for a condition, with a deadline."""
-
-    def wait(condition, seconds=30.0):
-        deadline, pause = time.monotonic() + seconds, threading.Event()
-        while not condition():
-            assert time.monotonic() < deadline, f"it did not come true within {seconds} s"
-            pause.wait(0.005)
-
-    return wait
-
-
-@pytest.fixture
-def place(tmp_path):
+def place(root):
     """A directory whose filesystem may be mounted on; what is mounted below is unmounted at the end."""
-    made = tmp_path / "host"
-    made.mkdir()
-    syscalls.mount("root", str(made), "tmpfs", 0, "")
-    yield made
-    for _ in range(3):
-        below = [mount.path for mount in read_mount_table() if f"{mount.path}/".startswith(f"{tmp_path}/")]
-        for path in reversed(below):
-            with contextlib.suppress(OSError):
-                syscalls.umount2(path, syscalls.MNT_DETACH)
+    return Path(root).parent
 
 
 @pytest.fixture

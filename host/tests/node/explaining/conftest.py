@@ -1,11 +1,6 @@
 """Pods for explanations and plans, and what they say in a form to be asked."""
 
-import os
-import stat
-
 import pytest
-
-from volumehost.mount.mountinfo import read_mount_table
 
 
 def raising(error):
@@ -66,22 +61,3 @@ def here():
         return volume.sequence[index].name
 
     return find
-
-
-@pytest.fixture
-def snapshot():
-    """Everything that could have changed below a directory: names, kinds, modes, sizes, times and contents."""
-
-    def take(root):
-        found = {}
-        for directory, _, names in os.walk(root):
-            for path in (directory, *(os.path.join(directory, name) for name in names)):
-                status = os.lstat(path)
-                content = b""
-                if stat.S_ISREG(status.st_mode):
-                    with open(path, "rb") as file:
-                        content = file.read()
-                found[path] = (status.st_mode, status.st_size, status.st_mtime_ns, status.st_ino, content)
-        return found, [str(mount) for mount in read_mount_table()]
-
-    return take

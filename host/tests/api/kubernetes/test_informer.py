@@ -259,6 +259,33 @@ def test_a_connection_that_breaks_after_a_good_while_is_no_news(
     assert informer.stop(PATIENCE)
 
 
+def test_what_holds_answers_back_until_they_end_is_asked_for_short_ones(
+    server: ApiServer, kubernetes_client: KubernetesClient
+) -> None:
+    """There are proxies that pass on nothing before the first event, which of a quiet kind may never come."""
+    kubernetes_client.watches = WatchSettings(silence=5, first_byte=1, retry=0.02)
+    # The first goes unanswered, the second as behind such a proxy: its beginning comes with its end.
+    server.faults.add(Rule(verb="watch", hang=True), Rule(verb="watch", delay=0.6))
+    informer = Informer(kubernetes_client, Watched(ConfigMap), gate=RequestGate(first=0.05, most=0.1))
+    informer.start()
+    wait_until(lambda: server.requests.count(verb="watch") >= 2)
+    live(informer)
+
+    def asked() -> list[int]:
+        return [int(request.query["timeoutSeconds"]) for request in server.requests.all(verb="watch")]
+
+    def ended(enough: Callable[[], bool]) -> bool:
+        server.close_watches()
+        return enough()
+
+    wait_until(lambda: ended(lambda: len(asked()) >= 3))
+    assert asked()[0] >= 300
+    assert asked()[1:3] == [1, 1]
+    # Once one is answered at once, the next may be as long as any.
+    wait_until(lambda: ended(lambda: asked()[-1] >= 300))
+    assert informer.stop(PATIENCE)
+
+
 def test_after_an_error_within_the_stream_all_is_listed_anew(server: ApiServer, informer: Informer[ConfigMap]) -> None:
     """As the Go client's reflector does: the watch might fail in that place for ever (BR-75)."""
     server.faults.add(Rule(verb="watch", after_events=0, code=500))

@@ -32,6 +32,7 @@ from volumehost.errors import (
     ForbiddenError,
     GoneError,
     KindNotServedError,
+    ServerTimeoutError,
     StoreError,
     TooManyRequestsError,
 )
@@ -103,6 +104,8 @@ class Informer(Generic[T]):
         self._listed = self._opened = self._silent = self._expected = False
         #: Since when what is kept may be old, and what was raised last; together, so that what is old says why.
         self._old: tuple[float | None, ApiError | None] = clock(), None
+        #: Whether something in between may hold back answers until they end, so that only short ones come at all.
+        self._held_back = False
         #: When a watch that has just failed had heard something last.
         self._heard: float | None = None
 
@@ -255,8 +258,15 @@ class Informer(Generic[T]):
         if self.stopped:
             stream.close()
         began, heard = self._clock(), False
+        first_byte = self._client.watches.first_byte
+
+        def opened() -> None:
+            self._held_back = self._held_back and self._clock() - began > first_byte / 4
+            self._went_live()
+
+        seconds = first_byte / 2 if self._held_back else None
         try:
-            for event in stream.events(self.cache.version, self._query, opened=self._went_live):
+            for event in stream.events(self.cache.version, self._query, seconds=seconds, opened=opened):
                 heard = True
                 if event.type not in {"ADDED", "MODIFIED", "DELETED", "BOOKMARK"}:
                     continue
@@ -268,6 +278,7 @@ class Informer(Generic[T]):
                         self._tell(self._handlers, difference)
         except ApiError as error:
             self._heard, self._silent = stream.last_heard, stream.silent
+            self._held_back = self._held_back or (isinstance(error, ServerTimeoutError) and not stream.opened)
             self._expected = stream.opened and not stream.reported and self._clock() - began >= _GOOD_SECONDS
             if stream.reported and not isinstance(error, TooManyRequestsError):
                 # It may fail at this place again and again, as with an object that the server cannot read.

@@ -14,7 +14,7 @@ from packaging.utils import canonicalize_name
 
 pytestmark = pytest.mark.slow
 
-EXPECTED_SUFFIXES = {".py", ".pyi", ".proto", ".typed", ".yaml"}
+EXPECTED_SUFFIXES = {".py", ".pyi", ".proto", ".typed", ".json"}
 RUNTIME_REQUIREMENTS = {
     "volumehost": {
         "click",

@@ -181,6 +181,14 @@ def test_a_plugin_that_hangs_when_asked_is_set_aside_and_the_rest_work(volumehos
     assert all(found[own]["state"] == "active" for own in OWN)
 
 
+def test_of_a_plugin_that_raises_when_asked_is_told_how_to_exclude_it(volumehost, site, plugin_source) -> None:
+    site.install("acme-raise", plugin_source("acme.example.com/raise", can_support="raise RuntimeError('boom')"))
+    done = volumehost("plugins", "check", "acme-raise", environment=site.environment)
+    assert done.code == 1
+    assert "can_support: RuntimeError: boom\n  to do: ask the author of the plugin" in done.out
+    assert "exclude it: VOLUMEHOST_PLUGINS_DISABLE=acme.example.com/raise" in done.out
+
+
 def test_two_plugins_that_answer_for_the_same_volumes_are_told(volumehost, site, plugin_source) -> None:
     for name in ("one", "two"):
         body = "return spec.volume is not None and spec.volume.nfs is not None"
@@ -188,7 +196,7 @@ def test_two_plugins_that_answer_for_the_same_volumes_are_told(volumehost, site,
     done = volumehost("plugins", "check", environment=site.environment)
     assert done.code == 1
     assert "all of acme.example.com/one, acme.example.com/two answer for nfs volumes" in done.out
-    assert "to do: exclude or uninstall all but one of them" in done.out
+    assert "to do: exclude or uninstall all but one of them: VOLUMEHOST_PLUGINS_DISABLE names" in done.out
     assert volumehost("plugins", "check", "volumehost-emptydir", environment=site.environment).code == 0
 
 

@@ -62,6 +62,12 @@ def _examined(settings: Settings) -> tuple[list[PluginStatus], list[MultiplePlug
             manager.close()
 
 
+def _advice(plugin: str) -> str:
+    from volumehost.loader.trust import ENV_DISABLE
+
+    return f"ask the author of the plugin; until it is repaired, exclude it: {ENV_DISABLE}={plugin}"
+
+
 def _print(settings: Settings, statuses: list[PluginStatus], problems: list[VolumeHostError]) -> None:
     if settings.output == "table":
         rows = [
@@ -70,7 +76,7 @@ def _print(settings: Settings, statuses: list[PluginStatus], problems: list[Volu
         click.echo(format_table(("result", "name", "distribution", "state"), rows), nl=False)
         for problem in problems:
             click.echo(f"\n{printable(problem.action or problem.subject)}:\n  {printable(problem.reason)}")
-            click.echo(f"  to do: {printable(problem.hint or 'ask the author of the plugin')}")
+            click.echo(f"  to do: {printable(problem.hint or _advice(problem.subject))}")
         if not statuses:
             click.echo("No volume plugins are installed.", err=True)
     elif settings.output == "name":

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from volumehost.errors import MultiplePluginsMatchedError, PluginLookupError
+from volumehost.loader.trust import KEEP_ONE
 from volumehost.spec import Spec
 
 if TYPE_CHECKING:
@@ -60,5 +61,5 @@ def _conflict(names: tuple[str, ...], sources: list[str]) -> MultiplePluginsMatc
         f"all of {', '.join(names)} answer for {shown}: such a volume cannot be mounted",
         names=names,
         subject=names[0],
-        hint="exclude or uninstall all but one of them",
+        hint=KEEP_ONE,
     )

@@ -27,7 +27,7 @@ from volumehost.loader.origin import Origin
 from volumehost.loader.refresh import Refresher
 from volumehost.loader.registry import HookRegistry
 from volumehost.loader.roster import Roster
-from volumehost.loader.trust import TrustPolicy
+from volumehost.loader.trust import KEEP_ONE, TrustPolicy
 
 if TYPE_CHECKING:
     from volumehost.loader.events import DynamicPluginProber
@@ -249,7 +249,7 @@ class VolumePluginManager(DerivedLookups):
                 f"multiple volume plugins take over volumes of kind {_kind_of(spec)}: {','.join(names)}",
                 names=names,
                 subject=spec.name(),
-                hint="exclude or uninstall all but one of them",
+                hint=KEEP_ONE,
             )
         return plugins[0].translators[source] if plugins else None
 
@@ -266,7 +266,7 @@ class VolumePluginManager(DerivedLookups):
                 f"multiple volume plugins matched: {','.join(names)}",
                 names=names,
                 subject=spec.name(),
-                hint="exclude or uninstall all but one of them",
+                hint=KEEP_ONE,
             )
         return found[0]
 

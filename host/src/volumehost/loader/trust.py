@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 ENV_ONLY = "VOLUMEHOST_PLUGINS"
 #: Excludes what it names (comma separated).
 ENV_DISABLE = "VOLUMEHOST_PLUGINS_DISABLE"
+#: What to do about plugins that answer for the same volumes.
+KEEP_ONE = f"exclude or uninstall all but one of them: {ENV_DISABLE} names what is not to be loaded"
 
 #: The distributions of this project, which carry the plugins that Kubernetes itself brings.
 OWN_DISTRIBUTIONS = ("volumehost-csi", "volumehost-emptydir", "volumehost-hostpath", "volumehost-projected")

@@ -89,6 +89,16 @@ def test_no_plugin_for_the_volume(manager, bind, nfs, pod_with, volume_of, here)
     assert any("pip" in line for line in volume.advice)
 
 
+def test_two_plugins_for_the_volume(manager, bind, nfs, pod_with, volume_of, here):
+    node = manager(bind(), bind("example.com/other"))
+    with pytest.raises(VolumesFailedError):
+        node.mount_pod(pod_with(nfs("v")), timeout=20)
+    volume = volume_of(_explain(node), "v")
+    assert (here(volume), volume.waits_for) == ("plugin", ("that one plugin alone is for it",))
+    assert any("multiple volume plugins matched: example.com/bind,example.com/other" in line for line in volume.error)
+    assert any("VOLUMEHOST_PLUGINS_DISABLE" in line for line in volume.advice)
+
+
 def test_br52_an_operation_that_hangs_is_told_with_its_age_and_where_it_is(
     manager, bind, nfs, pod_with, volume_of, here, until, unready
 ):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from volumehost.errors import FailedPreconditionError, PluginLookupError
+from volumehost.errors import FailedPreconditionError, MultiplePluginsMatchedError, PluginLookupError
 from volumehost.mount.deadline import DeadlineRunner
 from volumehost.node.execution.backoff import absent_driver
 from volumehost.node.execution.hanging import LONG_SECONDS
@@ -134,7 +134,9 @@ class LiveFacts:
         of_claim = bool(facts.kind.claim) and isinstance(error, FailedPreconditionError)
         facts.here = sequence.BIND if of_claim else sequence.PLUGIN
         facts.error, facts.advice = error_lines(error), advice_for(error)
-        if isinstance(error, PluginLookupError):
+        if isinstance(error, MultiplePluginsMatchedError):
+            facts.waits_for.append("that one plugin alone is for it")
+        elif isinstance(error, PluginLookupError):
             facts.waits_for.append("a volume plugin for it; one that is installed is found by itself")
 
     def _add_operation(self, facts: VolumeFacts, entry: PendingOperation, use: VolumeUse | None) -> None:

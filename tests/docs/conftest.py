@@ -147,12 +147,17 @@ def play_page(play_text: Callable[[str], list[str]], read_source: Callable[[str]
 
 
 @pytest.fixture
-def play_text(tmp_path: Path, author_venv: Path, user_environment: dict[str, str]) -> Callable[[str], list[str]]:
+def play_text(
+    tmp_path: Path, author_venv: Path, user_environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[str], list[str]]:
     """Plays a page in an empty directory, as root, with the default root directory empty; gives back every difference.
 
     The page's shell has a mount namespace of its own, in which the directories below are empty: what it does stays
-    there, also while somebody else plays the same page.
+    there. One page is played at a time: "inspect" tells of mounts that other namespaces have below the root directory.
     """
+    workers = os.environ.get("PYTEST_XDIST_WORKER") is not None
+    base = tmp_path_factory.getbasetemp()
+    turn = FileLock(f"{base.parent if workers else base}/a-page-is-played.lock", timeout=280)
 
     def run(text: str) -> list[str]:
         work = tmp_path / "work"
@@ -167,7 +172,7 @@ def play_text(tmp_path: Path, author_venv: Path, user_environment: dict[str, str
             "LC_ALL": "C.UTF-8",
             "TMPDIR": str(tmp_path),
         }
-        with Shell(work, environment, wrapper=("unshare", "--mount", "--propagation", "private")) as shell:
+        with turn, Shell(work, environment, wrapper=("unshare", "--mount", "--propagation", "private")) as shell:
             output, code = shell.run("for d in /var/lib /var/tmp /run; do mount -t tmpfs tmpfs $d || exit 1; done")
             assert code == 0, output
             # crun refuses a machine that has both versions of control groups.

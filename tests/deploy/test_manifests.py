@@ -88,7 +88,8 @@ def test_the_command_line_is_one(container):
     variables = {each["name"] for each in container["env"]}
     used = {name for argument in container["args"] for name in re.findall(r"\$\((\w+)\)", argument)}
     assert used == variables
-    arguments = [re.sub(r"\$\(POD_IP\)", "10.0.0.1", argument) for argument in container["args"]]
+    values = {"POD_IP": "10.0.0.1", "NODE_NAME": "node-1"}
+    arguments = [re.sub(r"\$\((\w+)\)", lambda found: values[found[1]], argument) for argument in container["args"]]
     command = program.get_command(click.Context(program), arguments[0])
     assert command is not None
     with command.make_context(arguments[0], arguments[1:]) as ctx:

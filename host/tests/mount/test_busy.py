@@ -142,3 +142,16 @@ def test_one_look_at_the_processes_serves_many_mounts(area: Path, mounter: Linux
         }
         assert len(busy.find_holders_of([mounts[str(places[0])]], limit=1)[mounts[str(places[0])].mount_id]) == 1
     assert busy.find_holders_of([]) == {}
+
+
+def test_the_process_that_asks_is_named_last(tmpfs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even where its number is the lowest, as when the numbers of processes have begun anew."""
+    listed = os.listdir
+    monkeypatch.setattr(
+        os,
+        "listdir",
+        lambda path: sorted(listed(path), key=lambda name: name != own) if path == "/proc" else listed(path),
+    )
+    own = str(os.getpid())
+    with holding("cwd", tmpfs) as pid, open(tmpfs / "file", "w"):
+        assert [holder.pid for holder in busy.find_holders(str(tmpfs))] == [pid, int(own)]

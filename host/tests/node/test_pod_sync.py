@@ -1,5 +1,6 @@
 """What a manager does while it is at work: refreshes, follows drivers, asks about limits (POP-16, CSI-PLUG-25)."""
 
+import msgspec
 import pytest
 
 from volumehost import hookimpl
@@ -68,15 +69,40 @@ def test_br51_a_look_at_a_pod_that_comes_when_it_is_gone_mounts_nothing_again(ma
     assert parts.populator.record(record.pod.metadata.uid) is None
 
 
-def test_a_late_look_at_a_pod_does_not_undo_what_was_told_of_it_since(manager, bind, nfs):
+@pytest.mark.parametrize("late", ["refresh", "add"])
+def test_a_late_look_at_a_pod_does_not_undo_what_another_found_since(manager, bind, nfs, monkeypatch, late):
+    """Of two looks at once the one that has seen the older claim may be the last to enter what it has found."""
+    node = manager(bind())
+    pod = node.mount_pod(_pod(nfs()), timeout=30)
+    populator = node._now.parts.populator
+    (record,) = populator.records()
+    resolve, stale = populator._resolver.resolve, []
+
+    def as_it_was_before(told, used):
+        found = resolve(told, used)
+        if stale:
+            return found
+        stale.append(found)
+        assert populator.refresh(pod.uid) is populator.record(pod.uid)  # the other one, in between
+        return {name: msgspec.structs.replace(use, size_limit=1) for name, use in found.items()}
+
+    monkeypatch.setattr(populator._resolver, "resolve", as_it_was_before)
+    entered = populator.refresh(pod.uid) if late == "refresh" else populator.add(record.pod)
+    assert stale
+    assert entered is populator.record(pod.uid)
+    (use,) = node._now.parts.services.desired.uses_of_pod(pod.uid)
+    assert use.size_limit is None
+
+
+def test_a_look_at_a_pod_is_at_what_was_told_of_it_last(manager, bind, nfs):
     node = manager(bind())
     pod = node.mount_pod(_pod(nfs()), timeout=30)
     populator = node._now.parts.populator
     (former,) = populator.records()
     node.sync_pod(former.pod)
-    assert populator.refresh(former) is None
     assert populator.record(pod.uid) is not former
-    assert populator.refresh(populator.record(pod.uid)) is populator.record(pod.uid)
+    assert populator.refresh(pod.uid) is populator.record(pod.uid)
+    assert populator.refresh("unknown") is None
 
 
 def test_br38_a_refresh_that_fails_leaves_the_volume_usable(manager, bind, nfs, until, mounts):

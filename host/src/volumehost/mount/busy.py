@@ -49,13 +49,16 @@ def find_holders_of(
 ) -> dict[int, list[Holder]]:
     """The same for many mounts with one look at the processes, by the mounts' ids; those without holders are left out.
 
+    This process is named last: whoever reads of it has to end the others.
+
     :param limit: at most so many for each mount.
     :param seconds: how long to look at most.
     """
     wanted = {mount.mount_id: mount for mount in mounts}
     until = time.monotonic() + seconds
     holders: dict[int, list[Holder]] = {}
-    for name in os.listdir(proc) if wanted else ():
+    own = str(os.getpid())
+    for name in sorted(os.listdir(proc), key=own.__eq__) if wanted else ():
         if not name.isdigit():
             continue
         if time.monotonic() > until or all(len(holders.get(each, ())) >= limit for each in wanted):

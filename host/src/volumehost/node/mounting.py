@@ -99,8 +99,7 @@ class PodMounting:
         :param uids: of the pods; by default all that :meth:`followed` tells of. Others are not looked at.
         """
         for uid in self.followed() if uids is None else uids:
-            record = self._parts.populator.record(uid)
-            fresh = self._parts.populator.refresh(record) if record is not None else None
+            fresh = self._parts.populator.refresh(uid)
             if fresh is not None:
                 self._begin(fresh)
                 self._parts.reconciler.run()
@@ -299,7 +298,7 @@ class PodMounting:
     def resolve(self, record: PodRecord, delay: float = RESOLVE_SECONDS) -> None:
         """Look anew at what the pod's volumes lead to, since it may have changed."""
         parts, uid = self._parts, record.uid
-        fresh = parts.populator.refresh(record)
+        fresh = parts.populator.refresh(uid)
         if fresh is None:
             return
         self._look_after(fresh, delay)

@@ -74,18 +74,25 @@ class Populator:
 
         A changed spec makes failed operations start afresh (BR-53).
         """
-        return self._enter(pod, None)
+        while True:
+            overtaken, record = self._enter(pod, self._pods.get(pod.metadata.uid))
+            if not overtaken:
+                return record
 
-    def refresh(self, record: PodRecord) -> PodRecord | None:
-        """Look anew at what the pod wants; None when that is no longer what is known of it: then nothing is entered.
+    def refresh(self, uid: str) -> PodRecord | None:
+        """Look anew at what the pod wants, as it was told last; None when nothing is known of it any more."""
+        while (known := self._pods.get(uid)) is not None:
+            overtaken, record = self._enter(known.pod, known)
+            if not overtaken:
+                return record if self._pods.get(uid) is record else None
+        return None
 
-        It may have been told anew, or have ended and be gone, since whoever asks has got the record.
+    def _enter(self, pod: Pod, former: PodRecord | None) -> tuple[bool, PodRecord]:
+        """Enter what the pod wants, provided that the former record still is what is known of it.
+
+        :returns: whether others have entered it meanwhile, so that what was found here may be older than theirs and
+            has to be looked up again; and the new record.
         """
-        entered = self._enter(record.pod, record)
-        return entered if self._pods.get(record.uid) is entered else None
-
-    def _enter(self, pod: Pod, former: PodRecord | None) -> PodRecord:
-        """Enter what the pod wants, provided that the former record, if one is given, is what is known of it."""
         uid = pod.metadata.uid
         used = used_volumes(pod)
         record = PodRecord(self._services.desired.pods.keep(pod))
@@ -109,7 +116,8 @@ class Populator:
         record.processed = not record.errors
         with self._lock:
             current = self._pods.get(uid)
-            entered = uid not in self._ended and (former is None or current is former)
+            has_ended = uid in self._ended
+            entered = not has_ended and current is former
             if entered:
                 self._pods[uid] = record
         if not entered and current is None:  # it ended meanwhile
@@ -118,7 +126,7 @@ class Populator:
             for name in self._services.desired.volumes_of_pod(uid):
                 if name not in wanted:
                     self._services.desired.remove(name, uid)
-        return record
+        return not entered and not has_ended, record
 
     def _selinux_refusal(self, use: VolumeUse) -> Exception | None:
         """Whether pods that have the volume already keep this one from it (SEL-04); counts those that may (SEL-06)."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from volumehost.api.objects import Pod
+from volumehost.api.objects import Pod, VolumeAttachment
+from volumehost_csi.names import attachment_name
 
 
 def test_br_47_a_request_of_the_former_leader_that_was_under_way_when_this_one_looked(cluster, wait) -> None:
@@ -14,14 +15,16 @@ def test_br_47_a_request_of_the_former_leader_that_was_under_way_when_this_one_l
     world = wait(lambda: daemon.work and daemon.work.world and daemon.work.world.ready and daemon.work.world, "it")
     cluster.put(
         "VolumeAttachment",
-        "csi-late",
+        attachment_name("data", "csi.example.com", "n1"),
         "storage.k8s.io/v1",
         spec={"attacher": "csi.example.com", "nodeName": "n1", "source": {"persistentVolumeName": "data"}},
     )
-    wait(lambda: cluster.attachments()[0].get("status", {}).get("attached"), "it to be attached")
+    wait(lambda: daemon.work.cached.list(VolumeAttachment).items[0].status.attached, "it to be attached, and heard of")
     assert world.look_again() > 0  # not yet
+    assert not world.attachments.pairs()
     world._second_look_at = 0.0
-    wait(lambda: world.look_again() is None and world.attachments.pairs(), "it to be seen")
+    assert world.look_again() is None
+    wait(lambda: not cluster.attachments(), "it to be ended, since no pod wants it")
 
 
 def test_br_78_a_node_that_is_made_anew_and_told_only_later_who_attaches_for_it(cluster, wait) -> None:

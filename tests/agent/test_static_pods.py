@@ -66,7 +66,7 @@ def test_a_changed_file_ends_the_old_pod_and_brings_the_new_one(agent, manifests
     former = mirror().metadata.uid
     manifests("web.yaml", pod("web", {**MEMORY, "name": "other"}))
     until(lambda: [Path(path).name for path in mounted_below(root)] == ["other"])
-    until(lambda: mirror() is not None and mirror().metadata.uid != former)
+    until(lambda: (found := mirror()) is not None and found.metadata.uid != former)
     until(lambda: pod_directories(root) == [mirror().metadata.uid])
 
 
@@ -76,16 +76,19 @@ def test_a_command_does_not_end_a_static_pod(agent, manifests, root, store, mirr
     manifests("web.yaml", pod())
     uid = store.create(pod("stored")).metadata.uid
     until(lambda: len(mounted_below(root)) == 2 and mirror() is not None)
-    refused = volumehost("unmount", mirror().metadata.name)
+    name = mirror().metadata.name
+    refused = volumehost("unmount", name)
     assert refused.returncode == 1
     assert f"it is a static pod, which ends when {manifests.path}/web.yaml is removed" in refused.stderr
-    assert volumehost("delete", "pod", mirror().metadata.name).returncode == 1
-    assert "only the manifest ends it" in volumehost("plan", "--unmount", mirror().metadata.name).stdout
-    until(lambda: mirror().metadata.deletion_timestamp is None)  # its object is made anew
+    assert volumehost("delete", "pod", name).returncode == 1
+    assert "only the manifest ends it" in volumehost("plan", "--unmount", name).stdout
+    until(
+        lambda: (found := mirror()) is not None and found.metadata.deletion_timestamp is None
+    )  # its object is made anew
     partly = volumehost("unmount", "--all")
     assert partly.returncode == 1
     assert "which ends when" in partly.stderr
-    until(lambda: mounted_below(root) == [volume_path(root, mirror().metadata.uid)])
+    until(lambda: (found := mirror()) and mounted_below(root) == [volume_path(root, found.metadata.uid)])
     assert uid not in pod_directories(root)
     running.kill()
     running = AgentProcess(root, "--node-name", NODE, log_file=running.log_file)

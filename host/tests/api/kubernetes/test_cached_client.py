@@ -246,8 +246,10 @@ def test_before_the_first_list_reads_wait_a_little(server: ApiServer, new_cached
 def test_a_watch_goes_on_from_an_own_write(server: ApiServer, new_cached: NewCached) -> None:
     client = new_cached(Watched(ConfigMap))
     made = client.create(ConfigMap(metadata=ObjectMeta(name="a"), data={"x": "1"}))
-    patched = client.patch(ConfigMap, "a", {"data": {"x": "2"}})
     version = made.metadata.resource_version
+    # Told before the next write: else only that one may be told and remembered, and the server is asked.
+    wait_until(lambda: client.list(ConfigMap).resource_version == version)
+    patched = client.patch(ConfigMap, "a", {"data": {"x": "2"}})
     for event in client.watch(ConfigMap, resource_version=version, timeout=PATIENCE):
         if event.type != "BOOKMARK":
             assert (event.type, event.object) == ("MODIFIED", patched)

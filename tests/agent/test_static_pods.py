@@ -81,10 +81,9 @@ def test_a_command_does_not_end_a_static_pod(agent, manifests, root, store, mirr
     assert refused.returncode == 1
     assert f"it is a static pod, which ends when {manifests.path}/web.yaml is removed" in refused.stderr
     assert volumehost("delete", "pod", name).returncode == 1
+    # Its object is made anew.
+    until(lambda: (found := mirror()) is not None and found.metadata.deletion_timestamp is None)
     assert "only the manifest ends it" in volumehost("plan", "--unmount", name).stdout
-    until(
-        lambda: (found := mirror()) is not None and found.metadata.deletion_timestamp is None
-    )  # its object is made anew
     partly = volumehost("unmount", "--all")
     assert partly.returncode == 1
     assert "which ends when" in partly.stderr

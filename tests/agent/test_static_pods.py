@@ -94,7 +94,7 @@ def test_a_command_does_not_end_a_static_pod(agent, manifests, root, store, mirr
     with running:
         until(lambda: "looks at no manifests" in volumehost("status").stdout)
         assert len(mounted_below(root)) == 1
-        assert volumehost("unmount", mirror().metadata.name).returncode == 0
+        assert volumehost("unmount", name).returncode == 0
     assert mounted_below(root) == []
     assert mirror() is None
 

@@ -20,7 +20,7 @@ from volumehost.errors import ObjectNotFoundError, VolumeHostError
 if TYPE_CHECKING:
     from volumehost.api.client import ApiClient
     from volumehost.api.kinds import Kind
-    from volumehost.api.objects import KubeObject
+    from volumehost.api.objects import KubeObject, Pod
     from volumehost.cli.wish import Wish
 
     Target = tuple[Kind[KubeObject], str, str]
@@ -136,7 +136,7 @@ def _delete(settings: Settings, store: ApiClient, kind: Kind[KubeObject], obj: K
     metadata = obj.metadata
     if isinstance(obj, Pod) and FINALIZER in metadata.finalizers and not settings.cluster:
         mark_workload_ended(store, obj)  # whoever comes next goes on, should this process be killed
-        _unmount(settings, store, (kind, metadata.name, metadata.namespace), deadline)
+        _unmount(settings, store, kind, obj, deadline)
     else:
         store.delete(kind.struct, metadata.name, metadata.namespace, uid=metadata.uid)
 
@@ -151,11 +151,15 @@ def _outcome(store: ApiClient, kind: Kind[KubeObject], name: str, namespace: str
     return f"marked, kept by {', '.join(left.finalizers)}" if left.finalizers else "marked, until its containers end"
 
 
-def _unmount(settings: Settings, store: ApiClient, target: Target, deadline: float) -> None:
+def _unmount(settings: Settings, store: ApiClient, kind: Kind[KubeObject], pod: Pod, deadline: float) -> None:
     """Unmount the pod's volumes, which deletes it; whoever has the root directory now may do it in our stead."""
-    kind, name, namespace = target
+    from volumehost.api.mirrors import is_mirror
+
+    name, namespace = pod.metadata.name, pod.metadata.namespace
 
     def is_gone() -> bool:
+        if is_mirror(pod):
+            return False  # its object may be gone only until it is made anew: the manager knows
         try:
             store.get(kind.struct, name, namespace)
         except ObjectNotFoundError:
